@@ -1,0 +1,44 @@
+# One command per chore; each makes the environment it needs. Only python3 (3.11 or later), make and PyPI are needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test check bench format clean
+
+$(VENV)/run.done: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/test.done: $(VENV)/run.done
+	@$(BIN)/python -m pip install --quiet "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/check.done: $(VENV)/test.done
+	@$(BIN)/python -m pip install --quiet --group check
+	@touch $@
+
+demo: $(VENV)/run.done
+	@$(BIN)/python -m simplexmcp.demo $(if $(KEEP),--keep)
+
+test: $(VENV)/test.done
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/check.done
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+
+format: $(VENV)/check.done
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/test.done
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

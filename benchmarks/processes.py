@@ -1,0 +1,96 @@
+"""Servers and load generators as child processes, each on its own processor where there are two."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Load", "Server", "holding", "load", "serving"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    name: str
+    port: int
+    pid: int
+
+    def rss(self) -> int:
+        """Its resident memory in bytes."""
+        with open(f"/proc/{self.pid}/statm", encoding="ascii") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * _PAGE
+
+    def cpu(self) -> float:
+        """The processor time that it has used, in seconds."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:  # noqa: PTH123
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a load generator saw: latencies in seconds."""
+
+    rate: float
+    latencies: list[float]
+
+
+@contextmanager
+def serving(name: str) -> Iterator[Server]:
+    """A server of `servers.py`; ended with the context."""
+    with _child("benchmarks.servers", name, processor=0) as process:
+        assert process.stdout is not None
+        yield Server(name, int(process.stdout.readline()), process.pid)
+
+
+def load(server: Server, clients: int, seconds: float) -> Load:
+    """Calls `list` on `clients` connections for `seconds`."""
+    with _child("benchmarks.load", str(server.port), "calls", str(clients), str(seconds), processor=1) as process:
+        assert process.stdout is not None
+        seen = json.loads(process.stdout.readline())
+    return Load(len(seen["latencies"]) / seen["seconds"], seen["latencies"])
+
+
+@contextmanager
+def holding(server: Server, count: int) -> Iterator[None]:
+    """`count` calls are held within the context."""
+    with _child("benchmarks.load", str(server.port), "hold", str(count), processor=1) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        if process.stdout.readline().strip() != "held":
+            raise RuntimeError("the load generator could not hold its calls")
+        yield
+        process.stdin.close()
+        process.wait()
+
+
+@contextmanager
+def _child(module: str, *arguments: str, processor: int) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(process.pid, {processors[processor % len(processors)]})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None and not pipe.closed:
+                pipe.close()

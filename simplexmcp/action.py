@@ -1,0 +1,117 @@
+"""One action as data: what was asked, its state, and the doors to the control chat and the call that it uses."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
+
+import trio
+
+from simplexmcp import cards
+from simplexmcp.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from simplexmcp.chats import Chat
+    from simplexmcp.standing import Approver, Grant
+
+__all__ = ["Action", "Board", "Mode", "Progress", "Request"]
+
+Mode = Literal["requests", "host"]
+"""Who approves: an owner in the control chat, or the MCP host's user."""
+
+
+class Board(Protocol):
+    """The control chat, as actions use it."""
+
+    def refusal(self) -> str | None:
+        """Why no action can be asked now; None when somebody approves."""
+        ...
+
+    def take_number(self) -> int:
+        """The next number; never given twice once `save_counter` returned."""
+        ...
+
+    async def save_counter(self) -> None:
+        """Store that every number taken so far is used. Raises CoreError."""
+        ...
+
+    async def post(self, card: cards.Card) -> int:
+        """Post a card; its item ID. Raises CoreError, and Refused when the core finds another command in it."""
+        ...
+
+    async def edit(self, item: int, card: cards.Card) -> None:
+        """Replace a card's text; as a new message when the card cannot be edited. Raises CoreError."""
+        ...
+
+
+class Progress(Protocol):
+    """A call that waits."""
+
+    def say(self, text: str) -> None:
+        """What the call waits for, now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a tool asks for. `key` is the tool and its action fields: equal keys are one action. `perform` gets the
+    action, calls `confirm` before its first outgoing command, and gives the fields of the result; it raises Refused or
+    CoreError. `standing`: a standing approval of `chat` may carry it."""
+
+    tool: str
+    key: tuple[Any, ...]
+    input: dict[str, Any]
+    subject: cards.Subject
+    chat: Chat | None
+    perform: Callable[[Action], Awaitable[dict[str, Any]]]
+    standing: bool = False
+
+
+@final
+class Action:
+    """One action, from its request to its outcome."""
+
+    def __init__(self, number: int, request: Request, created: datetime, expires: datetime) -> None:
+        self.number, self.request, self.created, self.expires = number, request, created, expires
+        self.state = State.PENDING
+        self.by: Approver | None = None
+        self.grant: Grant | None = None
+        self.host = False
+        self.started: datetime | None = None
+        self.error: str | None = None
+        self.result: dict[str, Any] = {}
+        self.card: int | None = None
+        self.open = 0
+        self.decided = trio.Event()  # no longer pending
+        self.ended = trio.Event()  # has its outcome; what waits for replies goes on from here
+        self.kept = ExitStack()  # closed when the action is forgotten: the inbox of its replies
+        self.posted = trio.Event()
+        self.scope = trio.CancelScope()
+        self.reminded = False
+
+    @property
+    def tool(self) -> str:
+        """connect, send, leave."""
+        return self.request.tool
+
+    @property
+    def ref(self) -> str | None:
+        """The chat it is bound to; None for a connect."""
+        return self.request.chat.ref if self.request.chat else None
+
+    @property
+    def decided_by(self) -> str | None:
+        """The name of the approver whose word carries it."""
+        return self.by.name if self.by else None
+
+    @property
+    def outcome(self) -> cards.Outcome:
+        """How it ended, for its card."""
+        return cards.Outcome(
+            state=self.state, by=self.decided_by, standing=self.grant is not None, host=self.host, error=self.error,
+            connected=bool(self.result.get("connected", True)),
+        )  # fmt: skip

@@ -1,0 +1,352 @@
+"""The agent control chat: posts, commands and owners (flows 1, 6, 9, 12).
+
+One worker handles what concerns the chat, in the order of the core. A command counts when its sender is an approver
+in the members' list and in the message itself; what is forwarded, quoted, edited, live or history is never one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import trio
+
+from simplexmcp import cards, commands
+from simplexmcp.core.api import after, around, initial
+from simplexmcp.core.link import LINK_UP
+from simplexmcp.errors import CoreError, Refused
+from simplexmcp.owners import Member, member_of
+from simplexmcp.standing import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from simplexmcp.audit import Audit
+    from simplexmcp.core.api import ChatApi, Wire
+    from simplexmcp.core.link import Event
+    from simplexmcp.standing import Approver
+
+__all__ = ["ControlChat", "Decider", "OwnerRule", "commands_in"]
+
+_log = logging.getLogger(__name__)
+
+_MEMBER_EVENTS = frozenset(
+    {"memberRole", "deletedMember", "leftMember", "groupMemberUpdated", "connectedToGroupMember", "deletedMemberUser",
+     "groupDeleted", "joinedGroupMember", "memberBlockedForAll", "joinedGroupMemberConnecting"}
+)  # fmt: skip
+_SEEN = 2000
+_UNEDITABLE = ("error/invalidChatItemUpdate", "errorStore/chatItemNotFound", "error/groupMemberUserRemoved")
+
+
+class Decider(Protocol):
+    """What the owner's commands do."""
+
+    async def obey(self, command: commands.Command, by: Approver) -> list[cards.Card]:
+        """Do a command of an approver; what to post as the reply."""
+        ...
+
+
+@final
+class OwnerRule:
+    """Who of the people in the chat approves: every owner (`listed` None), nobody yet (empty: `--owners` alone), or the
+    owners among these member IDs."""
+
+    def __init__(self, listed: frozenset[str] | None = None) -> None:
+        self.listed = listed
+
+    def approves(self, member: Member) -> bool:
+        """Whether this member may decide."""
+        mine = self.listed is None or member.member_id in self.listed
+        return mine and member.person and member.current and member.role == "owner"
+
+
+@final
+class ControlChat:
+    """The control chat of this agent: group `group_id` of the core."""
+
+    def __init__(
+        self, api: ChatApi, group: Wire, rule: OwnerRule, audit: Audit, out: Callable[[str], None], *,
+        restart: str = "--owners",
+    ) -> None:  # fmt: skip
+        self._api, self._audit, self._out, self.rule = api, audit, out, rule
+        self.group_id = int(group["groupId"])
+        self.ref = f"#{self.group_id}"
+        custom = group.get("customData")
+        self._custom: dict[str, Any] = dict(custom) if isinstance(custom, dict) else {}
+        marker = self._custom.get(KEY)
+        number = marker.get("nextAction") if isinstance(marker, dict) else None
+        self._next = number if isinstance(number, int) and number > 0 else 1
+        self._stored = self._next
+        self._counter = trio.Lock()
+        self.members: dict[str, Member] = {}
+        self._restart = restart
+        self._inward, self._queue = trio.open_memory_channel[Any](math.inf)
+        self._seen: dict[int, None] = {}
+        self._to_read: list[int] = []
+        self.on_joined: Callable[[Member], Any] | None = None
+
+    # Owners
+
+    def approver(self, member_id: str) -> Approver | None:
+        """The approver with this identity; None when it is none (any more)."""
+        member = self.members.get(member_id)
+        return member.approver if member and self.rule.approves(member) else None
+
+    def approvers(self) -> list[Member]:
+        """Everybody who decides now."""
+        return [member for member in self.members.values() if self.rule.approves(member)]
+
+    def people(self) -> list[Member]:
+        """The people in the chat."""
+        return [member for member in self.members.values() if member.person and member.current]
+
+    def refusal(self) -> str | None:
+        """Why nothing can be asked: nobody would approve it."""
+        if self.approvers():
+            return None
+        if self.rule.listed is None:
+            how = "ask the person who runs the server to join the agent control chat by the link that it printed."
+        else:
+            how = "ask the person who runs the server to restart it with the --owners list that it printed."
+        return f"The agent has no approving owner. Nothing was asked; {how}"
+
+    async def load_members(self) -> None:
+        """Read the members again. Raises CoreError."""
+        _, wires = await self._api.list_members(self.group_id)
+        found = [member for wire in wires if (member := member_of(wire))]
+        self.members = {member.member_id: member for member in found}
+
+    # The counter of actions
+
+    @property
+    def next_action(self) -> int:
+        """The number of the next action."""
+        return self._next
+
+    def take_number(self) -> int:
+        """The next number, given once; `save_counter` stores that."""
+        number = self._next
+        self._next += 1
+        return number
+
+    async def save_counter(self) -> None:
+        """Store the counter in the chat's custom data. Raises CoreError."""
+        async with self._counter:
+            if self._stored >= self._next:
+                return
+            following = self._next
+            marker = self._custom.get(KEY)
+            ours = dict(marker) if isinstance(marker, dict) else {}
+            self._custom[KEY] = ours | {"control": True, "nextAction": following}
+            await self._api.set_custom(self.ref, self._custom)
+            self._stored = following
+
+    # Posts
+
+    async def post(self, card: cards.Card) -> int:
+        """Post a card; its item ID. Raises CoreError; Refused when the core finds other commands in it than meant: the
+        message is deleted then."""
+        item = (await self._api.send_text(self.ref, card.text))["chatItem"]
+        number = int(item["meta"]["itemId"])
+        if commands_in(item) != card.commands:
+            self._audit.write("card-refused", item=number, found=list(commands_in(item)), meant=list(card.commands))
+            await self._api.delete_items(self.ref, [number])
+            raise Refused("The core reads other commands in the card than the server meant; the card was deleted.")
+        return number
+
+    async def edit(self, item: int, card: cards.Card) -> None:
+        """Give a card its new text; what cannot be edited any more gets it as a new message. Raises CoreError."""
+        try:
+            wire = await self._api.update_item(self.ref, item, {"type": "text", "text": card.text})
+        except CoreError as error:
+            if error.tag not in _UNEDITABLE:
+                raise
+            await self.post(card)
+            return
+        if commands_in(wire["chatItem"]) != card.commands:
+            self._audit.write("card-refused", item=item, meant=list(card.commands))
+            last = card.text.rpartition("\n")[2] if not card.commands else "The action ended."
+            await self._api.update_item(self.ref, item, {"type": "text", "text": f"The text was taken out.\n{last}"})
+
+    async def announce(self, line: str, card: cards.Card | None = None) -> None:
+        """Print a line at the terminal, and post it (or the card) in the chat."""
+        self._out(line)
+        try:
+            await self.post(card or cards.Card(line))
+        except (CoreError, Refused) as error:
+            self._out(f"The control chat was not told: {error}")
+
+    # Events
+
+    def on_event(self, event: Event) -> None:
+        """Queue what concerns this chat; called in the order of the core."""
+        tag = event.get("type")
+        if tag == LINK_UP:
+            self._inward.send_nowait(event)
+        elif tag == "newChatItems":
+            for item in event.get("chatItems") or []:
+                if _group_id(item.get("chatInfo")) == self.group_id:
+                    self._inward.send_nowait(item)
+        elif tag in _MEMBER_EVENTS and _id_of(event.get("groupInfo")) == self.group_id:
+            self._inward.send_nowait(event)
+
+    async def run(self, decider: Decider) -> None:
+        """Work the queue until cancelled."""
+        await self.catch_up()
+        while True:
+            try:
+                event = self._queue.receive_nowait()
+            except trio.WouldBlock:
+                await self._mark_read()
+                event = await self._queue.receive()
+            try:
+                await self._handle(event, decider)
+            except (CoreError, Refused) as error:
+                self._out(f"The control chat: {error}")
+
+    async def catch_up(self) -> None:
+        """Queue the unread messages: commands that came while nobody listened. Each is handled once."""
+        try:
+            chat = await self._api.get_chat(self.ref, initial(1))
+            first = chat["chatStats"]["minUnreadItemId"] if chat["chatStats"]["unreadCount"] else 0
+            page = around(first, 0) if first else None
+            while page is not None:
+                items = (await self._api.get_chat(self.ref, page))["chatItems"]
+                for item in items:
+                    if item["meta"]["itemStatus"]["type"] == "rcvNew":
+                        self._inward.send_nowait({"chatInfo": chat["chatInfo"], "chatItem": item})
+                page = after(items[-1]["meta"]["itemId"], 100) if items else None
+        except CoreError as error:
+            _log.warning("the control chat's unread messages were not read: %s", error)
+
+    async def _mark_read(self) -> None:
+        if self._to_read:
+            numbers, self._to_read = self._to_read, []
+            try:
+                await self._api.read_items(self.ref, numbers)
+            except CoreError as error:
+                _log.warning("marking commands as read: %s", error)
+
+    async def _handle(self, event: Any, decider: Decider) -> None:
+        if "chatItem" in event:
+            await self._handle_item(event["chatItem"], decider)
+            return
+        if event["type"] == LINK_UP:
+            await self._members_changed()
+            await self.catch_up()
+            return
+        if event["type"] in ("deletedMemberUser", "groupDeleted"):
+            self.members = {}
+            self._out("The agent control chat is gone: restart the server with --reset-owners.")
+            return
+        joined = member_of(event.get("member")) if event["type"] == "joinedGroupMember" else None
+        await self._members_changed(quiet=joined)
+        if joined and self.on_joined and (member := self.members.get(joined.member_id)):
+            await self.on_joined(member)
+
+    async def _handle_item(self, item: Wire, decider: Decider) -> None:
+        direction, meta = item.get("chatDir") or {}, item["meta"]
+        number = int(meta["itemId"])
+        if direction.get("type") != "groupRcv" or number in self._seen:
+            return
+        self._seen[number] = None
+        while len(self._seen) > _SEEN:
+            del self._seen[next(iter(self._seen))]
+        self._to_read.append(number)
+        content = item.get("content") or {}
+        message = content.get("msgContent") or {}
+        if content.get("type") != "rcvMsgContent" or message.get("type") != "text":
+            return
+        command = commands.parse(str(message.get("text", "")))
+        sender = member_of(direction.get("groupMember"))
+        if command is None or sender is None:
+            return
+        reply = await self._answer(item, command, sender, decider)
+        for card in reply:
+            await self.post(card)
+
+    async def _answer(self, item: Wire, command: Any, sender: Member, decider: Decider) -> list[cards.Card]:
+        by = self.approver(sender.member_id)
+        if by is None or sender.role != "owner" or not sender.person:
+            self._audit.write("refused-command", member=sender.number, name=sender.name, reason="not an approver")
+            listed = self.rule.listed is not None
+            who = "Only the owners listed in --owners approve actions." if listed else "Only owners approve actions."
+            return [cards.Card(who)]
+        if reason := _not_said_here(item):
+            self._audit.write("refused-command", member=sender.number, name=sender.name, reason=reason)
+            return [cards.Card(f"That is no command: {reason}. Send it as a message of its own.")]
+        if command == "usage":
+            return [cards.Card(commands.USAGE)]
+        return await decider.obey(command, by)
+
+    async def _members_changed(self, quiet: Member | None = None) -> None:
+        before = {
+            member.member_id: member for member in self.members.values() if member.person and member.role == "owner"
+        }
+        await self.load_members()
+        now = {member.member_id: member for member in self.people() if member.role == "owner"}
+        for member_id in now.keys() - before.keys():
+            if quiet is None or quiet.member_id != member_id:
+                await self._tell_new_owner(now[member_id])
+        for member_id, member in before.items():
+            if member_id not in now:
+                await self._tell_lost_owner(member)
+
+    async def _tell_new_owner(self, member: Member) -> None:
+        who = f"{member.entry.name} (member {member.number})"
+        shown = f"{cards.shown_name(member.entry.name)} (member {member.number})"
+        self._audit.write("owner-added", member=member.number, name=member.name)
+        if self.rule.listed is None:
+            await self.announce(f"{who} is now an owner.", cards.Card(f"{shown} is now an owner."))
+        elif member.member_id not in self.rule.listed:
+            listed = [m for m in self.people() if m.member_id in (self.rule.listed or ())]
+            restart = self.restart_line([*listed, member])
+            text = "is now an owner and can't approve actions yet. Restart the server with"
+            await self.announce(f"{who} {text} {restart}", cards.Card(f"{shown} {text} {cards.as_code(restart)}"))
+
+    async def _tell_lost_owner(self, member: Member) -> None:
+        self._audit.write("owner-removed", member=member.number, name=member.name)
+        left = "" if self.approvers() else self._nobody_left()
+        who, shown = member.entry.name, cards.shown_name(member.entry.name)
+        text = f"(member {member.number}) is no longer an owner.{left}"
+        await self.announce(f"{who} {text}", cards.Card(f"{shown} {text}"))
+
+    def _nobody_left(self) -> str:
+        if self.rule.listed is None:
+            return " No owners remain: restart the server with --reset-owners"
+        return " No owners remain: restart the server with --reset-owners --owners"
+
+    def restart_line(self, members: Iterable[Member]) -> str:
+        """The options that make these members the approvers: `--owners 3:Alice,7:Bob`."""
+        return f"{self._restart} " + ",".join(str(member.entry) for member in members)
+
+
+def commands_in(item: Wire) -> tuple[str, ...]:
+    """The commands that the core found in a message, in order."""
+    parts = item.get("formattedText") or []
+    formats = [part.get("format") or {} for part in parts]
+    return tuple(str(each.get("commandStr")) for each in formats if each.get("type") == "command")
+
+
+def _not_said_here(item: Wire) -> str | None:
+    meta = item["meta"]
+    if meta.get("itemForwarded") or meta.get("forwardedByMember") is not None:
+        return "it was forwarded"
+    if item.get("quotedItem"):
+        return "it is a reply with a quote"
+    if meta.get("itemLive"):
+        return "it is a live message"
+    if meta.get("itemEdited") or meta.get("itemDeleted"):
+        return "it was edited or deleted"
+    return None
+
+
+def _id_of(info: Any) -> int | None:
+    return info.get("groupId") if isinstance(info, dict) else None
+
+
+def _group_id(info: Any) -> int | None:
+    if not isinstance(info, dict) or info.get("type") != "group" or info.get("groupChatScope"):
+        return None
+    return _id_of(info.get("groupInfo"))

@@ -1,0 +1,28 @@
+"""The listener: MCP over HTTP on 127.0.0.1. Its door is `serve`; what it knows of the tools is in `protocol`.
+
+`serve` and what belongs to it are imported when they are first asked for: the SDK and hypercorn take half a second, which
+nobody pays who only needs the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simplexmcp.listener.protocol import Call, Hints, ToolInfo, ToolResult, Tools
+
+if TYPE_CHECKING:
+    from simplexmcp.listener.calls import Closing
+    from simplexmcp.listener.limits import Limits
+    from simplexmcp.listener.server import serve
+
+__all__ = ["Call", "Closing", "Hints", "Limits", "ToolInfo", "ToolResult", "Tools", "serve"]
+
+_HEAVY = {"Closing": "calls", "Limits": "limits", "serve": "server"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HEAVY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HEAVY[name]}"), name)

@@ -1,0 +1,88 @@
+"""A request as the listener's rooms pass it on, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import trio
+
+from simplexmcp.listener import jsonrpc
+
+if TYPE_CHECKING:
+    from simplexmcp.listener.connection import Connection
+
+__all__ = ["EVENT_STREAM", "Headers", "Receive", "Request", "Send", "drain", "event", "respond"]
+
+Receive: TypeAlias = Callable[[], Awaitable[Any]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
+Headers: TypeAlias = "list[tuple[bytes, bytes]]"
+
+EVENT_STREAM: Headers = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+_LINGER_SECONDS = 1.0
+
+
+@final
+@dataclass(slots=True)
+class Request:
+    """A POST that passed the guard: its headers (names in lower case, each once), its whole body, and how to answer."""
+
+    scope: dict[str, Any]
+    headers: dict[bytes, bytes]
+    body: bytes
+    receive: Receive
+    send: Send
+    connection: Connection
+    started: bool = False
+
+
+async def respond(request: Request, status: int, body: bytes, headers: Headers | None = None) -> None:
+    """Answers with JSON (or with nothing at all), as one packet."""
+    request.started = True
+    fields: Headers = [(b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store"), *(headers or ())]
+    if body:
+        fields.append((b"content-type", b"application/json"))
+    request.connection.cork()
+    await request.send({"type": "http.response.start", "status": status, "headers": fields})
+    request.connection.uncork()
+    await request.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def drain(request: Request, status: int, text: str, headers: Headers) -> None:
+    """Refuses a request whose body is not read: answers while the rest of the body runs into nothing.
+
+    Without a reader the server's queue of ten events fills, and the connection would hang for ever. The client gets up to
+    a second to hear the answer before it meets a closed connection.
+    """
+    request.started = True
+    body = jsonrpc.error_body(None, jsonrpc.REFUSED, text)
+    fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+    read = trio.Event()
+
+    async def swallow() -> None:
+        while (message := await request.receive())["type"] == "http.request":
+            if not message.get("more_body", False):
+                read.set()
+        read.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(swallow)
+        await request.send({"type": "http.response.start", "status": status, "headers": fields})
+        await request.send({"type": "http.response.body", "body": body, "more_body": True})
+        with trio.move_on_after(_LINGER_SECONDS):
+            await read.wait()
+        # The last send makes hypercorn report a disconnect; nothing may cancel it half way.
+        with trio.CancelScope(shield=True):
+            await request.send({"type": "http.response.body", "body": b"", "more_body": False})
+        nursery.cancel_scope.cancel()
+
+
+def event(body: bytes) -> bytes:
+    """A message as one server-sent event."""
+    return b"event: message\ndata: " + body + b"\n\n"

@@ -1,0 +1,59 @@
+"""After a crash: the cards of the run before get their last line (product 5, Journal)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simplexmcp import cards
+from simplexmcp.core.api import count
+from simplexmcp.errors import CoreError, LinkLost, Refused
+from simplexmcp.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simplexmcp.control import ControlChat
+    from simplexmcp.core.api import ChatApi
+    from simplexmcp.journal import Entry, Journal
+
+__all__ = ["finish_crashed"]
+
+_LOOK_BACK = 200
+
+
+async def finish_crashed(journal: Journal, control: ControlChat, api: ChatApi, out: Callable[[str], None]) -> None:
+    """Edit each card that the last run left open, and end its entry; what cannot be edited any more is let go."""
+    for entry in journal.left:
+        number, text = entry.get("n"), entry.get("text")
+        if not isinstance(number, int) or not isinstance(text, str):
+            continue
+        try:
+            item = entry.get("card") if isinstance(entry.get("card"), int) else await _find(api, control.ref, text)
+            if item is not None:
+                await control.edit(item, cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number)))
+            journal.end(number)
+        except LinkLost:
+            return
+        except (CoreError, Refused) as error:
+            out(f"Action {number} of the last run: its card could not be updated: {error}")
+
+
+def _last_line(entry: Entry) -> str:
+    by = entry.get("by")
+    performing = entry.get("state") == State.PERFORMING
+    return cards.crashed_line(State.PERFORMING if performing else State.PENDING, by if isinstance(by, str) else None)
+
+
+def _commands(text: str, number: int) -> tuple[str, ...]:
+    show = f"show {number}"
+    return (show,) if cards.command(show) in text else ()
+
+
+async def _find(api: ChatApi, ref: str, text: str) -> int | None:
+    """A card that was posted, but whose number the crash kept out of the journal."""
+    items = (await api.get_chat(ref, count(_LOOK_BACK)))["chatItems"]
+    for item in reversed(items):
+        own = (item.get("chatDir") or {}).get("type") == "groupSnd"
+        if own and str(item["meta"].get("itemText", "")).startswith(f"{text}\nTap "):
+            return int(item["meta"]["itemId"])
+    return None

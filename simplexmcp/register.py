@@ -1,0 +1,145 @@
+"""Claude Code's entry of an agent (flow 2): through the `claude` program, or printed for the person to add.
+
+The program is run with an argument list, never through a shell. Only the helper command inside the entry is
+meant for a shell, Claude Code's: its path is quoted.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from simplexmcp.errors import UserError
+from simplexmcp.folder import read_server
+from simplexmcp.terminal import printable
+
+if TYPE_CHECKING:
+    from simplexmcp.folder import ServerInfo
+
+__all__ = ["Scope", "command_line", "entry", "register", "unregister"]
+
+Scope: TypeAlias = Literal["user", "local", "project"]
+
+_SCOPES: tuple[Scope, ...] = ("user", "local", "project")
+_LIMIT = 60.0  # seconds for one call of the claude program; it takes about one
+_LONGEST = 2_147_483_647  # ms: above it Claude Code's timer ends at once
+
+
+def register(name: str, scope: Scope, data: Path, *, given: bool) -> str:
+    """Adds agent `name` to Claude Code, in place of an entry it had. Returns the line to print. Flow 2.
+
+    `given`: whether `data` came from `--data`. Raises UserError: never started, no claude program (with the
+    entry to add), or it refuses.
+    """
+    info = read_server(name, data)
+    if info is None:
+        start = command_line("serve", name, data if given else None)
+        raise UserError(f'Agent "{name}" was never started. Start it with: {start}')
+    server = f"simplex-{name}"
+    server_entry = json.dumps(entry(info, data), separators=(",", ":"))
+    if shutil.which("claude") is None:
+        raise UserError(f"Add this entry under {_place(scope)}: {{{json.dumps(server)}:{server_entry}}}")
+    _claude("remove", "--scope", scope, server)
+    added = _claude("add-json", "--scope", scope, server, server_entry)
+    if added.returncode != 0:
+        raise UserError(f"claude mcp add-json failed: {_said(added)}")
+    return f"Added to Claude Code: scope {scope}, server {server}."
+
+
+def unregister(name: str) -> str:
+    """Takes agent `name` out of Claude Code, in every scope that has it. Returns the line to print. Raises
+    UserError."""
+    server = f"simplex-{name}"
+    if shutil.which("claude") is None:
+        raise UserError(
+            f'There is no claude program here. Delete {json.dumps(server)} under "mcpServers" '
+            "in ~/.claude.json and .mcp.json."
+        )
+    scopes = [scope for scope in _SCOPES if _claude("remove", "--scope", scope, server).returncode == 0]
+    if not scopes:
+        raise UserError(f"Claude Code has no server {server} here: nothing to take out.")
+    return f"Removed from Claude Code: scope {', '.join(scopes)}, server {server}."
+
+
+def entry(info: ServerInfo, data: Path) -> dict[str, Any]:
+    """Claude Code's entry: it reads the token from DATA at each connection, so that the entry holds no
+    secret.
+
+    A held call may take until its request expires and a day more; `timeout` is in ms.
+    """
+    timeout = (info.expire_hours + 24) * 3_600_000 + 600_000
+    return {
+        "type": "http",
+        "url": info.url,
+        "headersHelper": f"cat {shlex.quote(str(data / 'headers.json'))}",
+        "timeout": min(timeout, _LONGEST),
+    }
+
+
+def command_line(command: str, name: str, data: Path | None) -> str:
+    """`simplexmcp COMMAND NAME [--data DIR]` for a person's shell."""
+    words = ["simplexmcp", command, name]
+    if data is not None:
+        words += ["--data", str(data)]
+    return shlex.join(words)
+
+
+def _claude(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - an argument list, no shell
+            ["claude", "mcp", *words],  # noqa: S607 - the user's own claude, wherever it is installed
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"claude mcp {words[0]} did not end within {_LIMIT:.0f} s. Try again.") from None
+    except OSError as error:
+        raise UserError(f"The claude program can't be run: {error.strerror}. Repair its installation.") from error
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    """What the program said on one line."""
+    lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+    return printable(" ".join(line.strip() for line in lines))
+
+
+def _place(scope: Scope) -> str:
+    if scope == "project":
+        return f'"mcpServers" in {printable(str(Path.cwd() / ".mcp.json"))}'
+    if scope == "local":
+        return f'"mcpServers" of projects[{json.dumps(str(_project(Path.cwd())))}] in ~/.claude.json'
+    return '"mcpServers" in ~/.claude.json'
+
+
+def _project(folder: Path) -> Path:
+    """The folder that Claude Code files a local entry under: the root of the repository, the main repository
+    of a worktree, or `folder` itself outside a repository."""
+    for root in (folder, *folder.parents):
+        mark = root / ".git"
+        if mark.is_dir():
+            return root
+        if mark.is_file():
+            return _main_repository(mark) or root
+    return folder
+
+
+def _main_repository(mark: Path) -> Path | None:
+    """The main repository of the worktree whose `.git` file is `mark`; None for a submodule or what can't be
+    read."""
+    try:
+        text = mark.read_text().strip()
+        if not text.startswith("gitdir: "):
+            return None
+        gitdir = (mark.parent / text.removeprefix("gitdir: ")).resolve()
+        common = (gitdir / (gitdir / "commondir").read_text().strip()).resolve()
+    except (OSError, ValueError):
+        return None
+    return common.parent if common.name == ".git" else common

@@ -1,0 +1,89 @@
+"""The arguments of a command after its pattern matched: typed reading, with the core's one answer to bad values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simplexmcp.sandbox import errors
+
+__all__ = ["Arguments", "profile_argument", "strict_json"]
+
+JsonObject = dict[str, Any]
+
+
+class Arguments:
+    """Named groups of the matched pattern."""
+
+    def __init__(self, groups: dict[str, str | None]) -> None:
+        self._groups = groups
+
+    def has(self, name: str) -> bool:
+        """Whether the argument was given."""
+        return self._groups.get(name) is not None
+
+    def text(self, name: str, default: str = "") -> str:
+        """The argument as it was written."""
+        value = self._groups.get(name)
+        return default if value is None else value
+
+    def number(self, name: str) -> int:
+        """A whole number; the pattern has seen to it that it is one."""
+        return int(self.text(name))
+
+    def numbers(self, name: str) -> list[int]:
+        """A list `3,7,12`."""
+        return [int(part) for part in self.text(name).split(",")]
+
+    def on(self, name: str, *, default: bool = False) -> bool:
+        """An option `name=on|off`."""
+        return default if not self.has(name) else self.text(name) == "on"
+
+    def json(self, name: str = "json") -> Any:
+        """A JSON argument; bad JSON is a parse error."""
+        return strict_json(self.text(name))
+
+    def object(self, name: str = "json") -> JsonObject:
+        """A JSON argument that must be an object."""
+        value = self.json(name)
+        if not isinstance(value, dict):
+            raise errors.parse_error()
+        return value
+
+
+def strict_json(text: str) -> Any:
+    """Parse JSON as the core does; anything else is a parse error of the command."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise errors.parse_error() from None
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(text)
+
+
+_OPTIONAL_TEXTS = ("shortDescr", "image", "contactLink")
+
+
+def profile_argument(value: Any) -> JsonObject:
+    """A PROFILE from a command, with only the keys that this version knows; else a parse error."""
+    if not isinstance(value, dict):
+        raise errors.parse_error()
+    if not isinstance(value.get("displayName"), str) or not isinstance(value.get("fullName"), str):
+        raise errors.parse_error()
+    out: JsonObject = {"displayName": value["displayName"], "fullName": value["fullName"]}
+    for key in _OPTIONAL_TEXTS:
+        if (text := value.get(key)) is not None:
+            if not isinstance(text, str):
+                raise errors.parse_error()
+            out[key] = text
+    if (preferences := value.get("preferences")) is not None:
+        if not isinstance(preferences, dict):
+            raise errors.parse_error()
+        out["preferences"] = preferences
+    if (kind := value.get("peerType")) is not None:
+        if kind not in ("human", "bot"):
+            raise errors.parse_error()
+        out["peerType"] = kind
+    return out

@@ -1,0 +1,463 @@
+"""Connecting to a link: preparing a chat, starting the connection, one-time invitations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simplexmcp.sandbox import errors, groups, items, planning, profiles, shapes
+from simplexmcp.sandbox.network import HOP, LinkEntry
+from simplexmcp.sandbox.preferences import prepared_business_preferences
+from simplexmcp.sandbox.sending import message_content
+from simplexmcp.sandbox.state import Connection, Contact, free_id
+from simplexmcp.sandbox.targets import full_link, parse_target, short_link
+
+if TYPE_CHECKING:
+    from simplexmcp.sandbox.arguments import Arguments
+    from simplexmcp.sandbox.core import Event, SimulatedCore
+    from simplexmcp.sandbox.state import Group, Item
+
+__all__ = [
+    "connect_card",
+    "connect_contact",
+    "connect_group",
+    "connect_link",
+    "new_connection",
+    "prepare_contact",
+    "prepare_group",
+]
+
+JsonObject = dict[str, Any]
+
+
+# Preparing
+
+
+def _link_pair(a: Arguments) -> JsonObject:
+    pair: JsonObject = {"connFullLink": a.text("full")}
+    target = parse_target(a.text("full"))
+    if target is None or target.form != "full":
+        raise errors.error("invalidConnReq")
+    if a.has("short"):
+        pair["connShortLink"] = a.text("short")
+    return pair
+
+
+def _prepared_chat(core: SimulatedCore, ref: str, welcome: Item | None) -> Event:
+    stats = dict(shapes.ZERO_STATS)
+    if welcome is not None:
+        stats.update(unreadCount=1, minUnreadItemId=welcome.item_id)
+    shown = [] if welcome is None else [shapes.chat_item(core.state, welcome, core.seconds(), conn=True)]
+    chat = {"chatInfo": shapes.chat_info(core.state, ref), "chatItems": shown, "chatStats": stats}
+    return core.event("newPreparedChat", chat=chat)
+
+
+def prepare_contact(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_prepare contact U LINKS CONTACTSLINKDATA`: a chat at once, or a group for a business."""
+    data = a.object()
+    profile = data.get("profile")
+    if not isinstance(profile, dict) or not isinstance(profile.get("displayName"), str):
+        raise errors.parse_error()
+    pair = _link_pair(a)
+    message = data.get("message")
+    if data.get("business"):
+        return _prepare_business(core, pair, profile, message)
+    contact = add_contact(core, profile)
+    invitation = parse_target(pair["connFullLink"])
+    assert invitation is not None
+    kind = "inv" if invitation.kind == "invitation" else "con"
+    contact.prepared = {"connLinkToConnect": pair, "uiConnLinkType": kind}
+    if message is not None:
+        contact.prepared["welcomeSharedMsgId"] = core.network.new_id()
+    if a.has("domain"):
+        core.state.profiles[contact.profile_id].data = {
+            **profile,
+            "contactDomain": {"domain": a.text("domain")},
+            "contactDomainVerified": True,
+        }
+    ref = f"@{contact.contact_id}"
+    items.banner(core, ref)
+    items.direct_e2ee(core, contact, pq=None)
+    items.contact_features(core, contact)
+    welcome = None if message is None else _welcome(core, ref, message, None)
+    return _prepared_chat(core, ref, welcome)
+
+
+def _welcome(core: SimulatedCore, ref: str, message: JsonObject, member: int | None) -> Item:
+    text = items.content_text(message)
+    parts, has_link = items.formatted(text)
+    content = {"type": "rcvMsgContent", "msgContent": message}
+    as_group = ref[0] == "#"
+    return items.add_item(
+        core, ref, content, text, formatted=parts, has_link=has_link, member=member, as_group=as_group
+    )
+
+
+def add_contact(core: SimulatedCore, profile: JsonObject) -> Contact:
+    """A new contact row with its own profile row and local name."""
+    row_profile = core.add_profile(profile)
+    now = core.now()
+    number = free_id(core.state.contacts)
+    name = core.take_name(profile["displayName"])
+    contact = Contact(number, core.user.user_id, name, row_profile.profile_id, now, now, now)
+    core.state.contacts[number] = contact
+    return contact
+
+
+def _prepare_business(core: SimulatedCore, pair: JsonObject, profile: JsonObject, message: Any) -> Event:
+    group_profile = {
+        "displayName": profile["displayName"],
+        "fullName": profile.get("fullName", ""),
+        "groupPreferences": prepared_business_preferences(profile.get("preferences")),
+    }
+    for key in ("shortDescr", "image"):
+        if key in profile:
+            group_profile[key] = profile[key]
+    group = _prepared_group(core, group_profile, pair)
+    host = _host_of(core, group)
+    own = core.membership(group)
+    group.business = {"chatType": "business", "businessId": host.member_id, "customerId": own.member_id}
+    return _finish_prepared(core, group, message if isinstance(message, dict) else None)
+
+
+def prepare_group(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_prepare group U LINKS GROUPSLINKDATA`."""
+    if not a.on("direct", default=True):
+        raise errors.not_modelled("channels")
+    profile = groups.group_profile_argument(a.object().get("groupProfile"))
+    group = _prepared_group(core, profile, _link_pair(a))
+    text = profile.get("description")
+    return _finish_prepared(core, group, None if text is None else {"type": "text", "text": text})
+
+
+def _prepared_group(core: SimulatedCore, profile: JsonObject, pair: JsonObject) -> Group:
+    name = profile["displayName"]
+    group = groups.add_group(core, profile, core.now())
+    marker = core.network.new_key(12)
+    host_profile = core.add_profile({"displayName": marker[:7], "fullName": ""})
+    host_id = _placeholder(f"{name}_unknown_host_{marker}")
+    host = groups.add_member(
+        core, group, host_id, role="admin", status="accepted", category="host", profile=host_profile.profile_id
+    )
+    host.name = core.take_name(host_profile.data["displayName"])
+    host.max_version = 1
+    own = groups.add_membership(core, group, _placeholder(f"{name}_user_unknown_id"), role="member", status="unknown")
+    own.invited_by = {"type": "unknown"}
+    own.invited_by_key = host.member_key
+    group.prepared = {
+        "connLinkToConnect": pair,
+        "connLinkPreparedConnection": False,
+        "connLinkStartedConnection": False,
+    }
+    return group
+
+
+def _placeholder(text: str) -> str:
+    from base64 import b64encode
+
+    return b64encode(text.encode()).decode()
+
+
+def _host_of(core: SimulatedCore, group: Group) -> items.Member:
+    return next(m for m in shapes.members_of(core.state, group.group_id) if m.category == "host")
+
+
+def _finish_prepared(core: SimulatedCore, group: Group, message: JsonObject | None) -> Event:
+    ref = f"#{group.group_id}"
+    host = _host_of(core, group)
+    items.banner(core, ref)
+    items.group_features(core, group, host)
+    welcome = None
+    if message is not None:
+        assert group.prepared is not None
+        group.prepared["welcomeSharedMsgId"] = core.network.new_id()
+        welcome = _welcome(core, ref, message, host.member_key)
+    return _prepared_chat(core, ref, welcome)
+
+
+# Connecting
+
+
+def new_connection(core: SimulatedCore, kind: str, status: str, **fields: Any) -> Connection:
+    """A new connection row of the active user."""
+    conn = Connection(
+        conn_id=free_id(core.state.connections),
+        agent_id=core.network.new_id(),
+        user_id=core.user.user_id,
+        kind=kind,
+        status=status,
+        created=core.now(),
+        **fields,
+    )
+    core.state.connections[conn.conn_id] = conn
+    return conn
+
+
+def _message(a: Arguments) -> JsonObject | None:
+    if a.has("json"):
+        return message_content(a.json())
+    return {"type": "text", "text": a.text("text")} if a.has("text") else None
+
+
+def _incognito(core: SimulatedCore, conn: Connection, wanted: bool) -> JsonObject | None:
+    """Give the connection an incognito profile; the profile for the response."""
+    if not wanted:
+        return None
+    row = core.add_profile(profiles.random_profile(core), incognito=True)
+    conn.incognito_profile = row.profile_id
+    return row.data
+
+
+def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_connect contact @C`: start the connection of a prepared contact."""
+    contact = core.contact(a.number("c"))
+    conn = core.conn_of(contact)
+    if conn is not None and conn.status != "prepared":
+        return core.event("contactAlreadyExists", contact=core.contact_json(contact))
+    if contact.prepared is None:
+        raise errors.command_error("contact doesn't have link to connect")
+    wanted = a.on("incognito")
+    if contact.incognito is not None and contact.incognito != wanted:
+        raise errors.command_error("incognito mode is different from prepared connection")
+    pair = contact.prepared["connLinkToConnect"]
+    entry = core.network.find_link(pair["connFullLink"])
+    if contact.prepared["uiConnLinkType"] == "inv":
+        return _connect_prepared_invitation(core, contact, entry, wanted, _message(a))
+    if conn is None:
+        conn = new_connection(core, "contact", "prepared", initiated=True, chat_version=8, peer_version=1)
+        _pq_contact(conn)
+        conn.entity_id = contact.contact_id
+        conn.target = pair["connFullLink"]
+        conn.x_contact_id = core.network.new_key(16) + "=="
+        contact.conn_id = conn.conn_id
+    contact.incognito = wanted
+    if entry is None:
+        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"@{contact.contact_id}"))
+        raise errors.smp_auth()
+    custom = _incognito(core, conn, wanted)
+    conn.status = "joined"
+    message = _message(a)
+    request_id = None if message is None else core.network.new_id()
+    if request_id is not None:
+        contact.prepared["requestSharedMsgId"] = request_id
+    _request(core, conn, entry, message, request_id, contact.prepared.get("welcomeSharedMsgId"))
+    if custom is not None:
+        core.emit("newChatItems", chatItems=[])
+    response = core.event("startedConnectionToContact", contact=core.contact_json(contact))
+    if custom is not None:
+        response["customUserProfile"] = custom
+    if message is not None:
+        core.emit_items_later(_own_request(core, f"@{contact.contact_id}", message))
+    return response
+
+
+def _pq_contact(conn: Connection) -> None:
+    conn.pq_support = conn.pq_encryption = True
+
+
+def _own_request(core: SimulatedCore, ref: str, message: JsonObject, shared: str | None = None) -> Item:
+    text = items.content_text(message)
+    parts, has_link = items.formatted(text)
+    content = {"type": "sndMsgContent", "msgContent": message}
+    return items.add_item(core, ref, content, text, formatted=parts, has_link=has_link, shared_id=shared)
+
+
+def _request(
+    core: SimulatedCore,
+    conn: Connection,
+    entry: LinkEntry,
+    message: JsonObject | None,
+    request_id: str | None,
+    welcome_id: str | None,
+) -> None:
+    """Send the request through an address or group link."""
+    group = entry.kind == "group"
+    make = profiles.member_profile if group else profiles.contact_profile
+    data = {
+        "link": entry.agent_id,
+        "from": [core.name, conn.agent_id],
+        "profile": make(core, conn, kind=False),
+        "kind": profiles.own_profile(core, conn).get("peerType"),
+        "xContactId": conn.x_contact_id,
+        "message": message,
+        "messageId": request_id,
+        "welcomeId": welcome_id,
+    }
+    core.network.schedule(entry.core, "request", data, after=HOP)
+
+
+def connect_group(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_connect group #G`: start the connection of a prepared group or business chat."""
+    group = core.group(a.number("g"))
+    if group.prepared is None:
+        raise errors.command_error("group doesn't have link to connect")
+    try:
+        return _connect_group(core, group, a)
+    except errors.CommandFailed:
+        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"#{group.group_id}"))
+        raise
+
+
+def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
+    assert group.prepared is not None
+    message = _message(a)
+    if message is not None and group.business is None:
+        raise errors.error("connReqMessageProhibited")
+    host = _host_of(core, group)
+    conn = core.conn_of(host)
+    if conn is not None and conn.status == "ready":
+        text = "SQLite3 returned ErrorConstraint while attempting to perform step: UNIQUE constraint failed: "
+        raise errors.store_error("dBException", message=text + "connections.group_member_id")
+    pair = group.prepared["connLinkToConnect"]
+    entry = core.network.find_link(pair["connFullLink"])
+    if conn is None:
+        conn = new_connection(core, "member", "joined", initiated=True)
+        conn.via_group_link = entry is None or entry.kind == "group"
+        conn.group_link_id = _group_link_id(pair["connFullLink"])
+        conn.target = pair["connFullLink"]
+        conn.x_contact_id = core.network.new_key(16) + "=="
+        conn.entity_id = host.member_key
+        host.conn_id = conn.conn_id
+    group.prepared["connLinkPreparedConnection"] = True
+    group.link_uri = pair["connFullLink"]
+    if entry is None:
+        raise errors.smp_auth()
+    custom = _incognito(core, conn, a.on("incognito"))
+    if custom is not None:
+        own = core.membership(group)
+        own.profile_id = conn.incognito_profile or own.profile_id
+    group.prepared["connLinkStartedConnection"] = True
+    group.updated = core.now()
+    request_id = None if message is None else core.network.new_id()
+    if request_id is not None:
+        group.prepared["requestSharedMsgId"] = request_id
+    _request(core, conn, entry, message, request_id, group.prepared.get("welcomeSharedMsgId"))
+    response = core.event("startedConnectionToGroup", groupInfo=core.group_json(group), relayResults=[])
+    if custom is not None:
+        response["customUserProfile"] = custom
+    if message is not None:
+        core.emit_items_later(_own_request(core, f"#{group.group_id}", message))
+    return response
+
+
+def _group_link_id(full: str) -> str | None:
+    from urllib.parse import unquote
+
+    _, _, data = unquote(full).partition('"groupLinkId":"')
+    return data.partition('"')[0] or None
+
+
+def connect_link(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_connect U [LINKS]`: connect without preparing; without a link, make an invitation."""
+    if not a.has("full"):
+        return _invitation(core, a.on("incognito"))
+    target = parse_target(a.text("full"))
+    if target is None or target.form != "full":
+        raise errors.error("invalidConnReq")
+    if target.kind == "invitation":
+        return _accept_invitation(core, a)
+    known = planning.known_contact(core, target.text)
+    if known is not None and known.conn_id is not None:
+        return core.event("contactAlreadyExists", contact=core.contact_json(known))
+    entry = core.network.find_link(target.text)
+    if entry is None:
+        raise errors.smp_auth()
+    conn = new_connection(core, "contact", "joined", initiated=True, chat_version=8, peer_version=1)
+    _pq_contact(conn)
+    conn.via_contact_uri = True
+    conn.target = target.text
+    conn.x_contact_id = core.network.new_key(16) + "=="
+    conn.group_link_id = _group_link_id(target.text)
+    custom = _incognito(core, conn, a.on("incognito"))
+    _request(core, conn, entry, None, None, None)
+    response = core.event("sentInvitation", connection=shapes.pending_connection(conn))
+    if custom is not None:
+        response["customUserProfile"] = custom
+    return response
+
+
+def connect_card(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_connect contact U C`: a card with an address."""
+    contact = core.contact(a.number("contact"))
+    address = core.state.profiles[contact.profile_id].data.get("contactLink")
+    if contact.conn_id is not None or contact.prepared is not None or not address:
+        raise errors.command_error("no address in contact profile")
+    raise errors.not_modelled("connecting by a contact card")
+
+
+# One-time invitations
+
+
+def _invitation(core: SimulatedCore, incognito: bool) -> Event:
+    network = core.network
+    queue, key, number = network.new_key(24), network.new_key(), network.new_key(24)
+    e2e = f"{network.new_key(56)}%2C{network.new_key(56)}"
+    pair = {
+        "connFullLink": full_link("invitation", queue, network.new_key(), e2e=e2e),
+        "connShortLink": short_link("i", key, number),
+    }
+    conn = new_connection(core, "contact", "new", initiated=True)
+    _pq_contact(conn)
+    conn.link = pair
+    _incognito(core, conn, incognito)
+    data = {"profile": profiles.contact_profile(core, conn, kind=True), "business": False}
+    network.publish(
+        LinkEntry(pair["connFullLink"], pair["connShortLink"], "invitation", core.name, conn.agent_id, data)
+    )
+    shown = shapes.pending_connection(conn)
+    return core.event("invitation", connLinkInvitation=pair, connection=shown)
+
+
+def _confirm(core: SimulatedCore, conn: Connection, entry: LinkEntry) -> None:
+    conn.peer = [entry.core, entry.agent_id]
+    core.network.withdraw(entry.full)
+    body = {
+        "x": "confirm",
+        "from": [core.name, conn.agent_id],
+        "profile": profiles.contact_profile(core, conn, kind=True),
+    }
+    core.post(conn, body)
+
+
+def _accept_invitation(core: SimulatedCore, a: Arguments) -> Event:
+    entry = core.network.find_link(a.text("full"))
+    if entry is None:
+        raise errors.smp_auth()
+    conn = new_connection(core, "contact", "sndReady", chat_version=19)
+    _pq_contact(conn)
+    conn.target = a.text("full")
+    conn.link = {"connFullLink": a.text("full")}
+    if a.has("short"):
+        conn.link["connShortLink"] = a.text("short")
+    custom = _incognito(core, conn, a.on("incognito"))
+    _confirm(core, conn, entry)
+    response = core.event("sentConfirmation", connection=shapes.pending_connection(conn))
+    if custom is not None:
+        response["customUserProfile"] = custom
+    return response
+
+
+def _connect_prepared_invitation(
+    core: SimulatedCore, contact: Contact, entry: LinkEntry | None, incognito: bool, message: JsonObject | None
+) -> Event:
+    if entry is None:
+        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"@{contact.contact_id}"))
+        raise errors.smp_auth()
+    conn = new_connection(core, "contact", "sndReady", chat_version=8, peer_version=1)
+    _pq_contact(conn)
+    conn.entity_id = contact.contact_id
+    conn.target = entry.full
+    contact.conn_id = conn.conn_id
+    custom = _incognito(core, conn, incognito)
+    _confirm(core, conn, entry)
+    response = core.event("startedConnectionToContact", contact=core.contact_json(contact))
+    if custom is not None:
+        response["customUserProfile"] = custom
+    if message is not None:
+        shared = core.network.new_id()
+        item = _own_request(core, f"@{contact.contact_id}", message, shared)
+        core.emit_items_later(item)
+        body = {"x": "msg.new", "id": shared, "content": message}
+        core.send(conn, [body], items=[item.item_id], after=HOP)
+    return response
+
+

@@ -1,0 +1,84 @@
+"""Faults that a test switches on: refused commands, lost links, delays, disorder, and things nobody has heard of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Faults"]
+
+JsonObject = dict[str, Any]
+
+
+@dataclass
+class _Refusal:
+    prefix: str
+    error: JsonObject
+    core: str | None
+    times: int
+
+
+@dataclass
+class Faults:
+    """What goes wrong, for all cores or one. Plain settings, read by the model and by the shells around it."""
+
+    response_delay: float = 0.0
+    """Seconds that the shells hold back each response (a slow core)."""
+    event_delay: float = 0.0
+    """Seconds that each event is held back."""
+    events_first: bool = False
+    """Events caused by a command come before its response, even those that the core sends after it."""
+    response_first: bool = False
+    """All events caused by a command come after its response."""
+    unknown_fields: bool = False
+    """Every object of an event gets a field that no version knows."""
+    unknown_events: int = 0
+    """Before each event, this many events with an unknown tag."""
+    relay_down: bool = False
+    """Nothing leaves a core (see `Network.relay_up`)."""
+    refusals: list[_Refusal] = field(default_factory=list)
+    drops: dict[str, str] = field(default_factory=dict)
+
+    def fail(self, prefix: str, error: JsonObject, *, core: str | None = None, times: int = 1) -> None:
+        """The next `times` commands that begin with `prefix` are refused with this CHATERROR object."""
+        self.refusals.append(_Refusal(prefix, error, core, times))
+
+    def drop(self, core: str, when: str = "") -> None:
+        """The shells lose their connection to the core at its next command that begins with `when`, unanswered."""
+        self.drops[core] = when
+
+    def refusal(self, core: str, command: str) -> JsonObject | None:
+        """The error for this command, if one is waiting for it."""
+        for refusal in self.refusals:
+            if command.startswith(refusal.prefix) and refusal.core in (None, core):
+                refusal.times -= 1
+                if refusal.times <= 0:
+                    self.refusals.remove(refusal)
+                return refusal.error
+        return None
+
+    def dropped(self, core: str, command: str) -> bool:
+        """Whether the connection is lost instead of this command being answered; only once."""
+        when = self.drops.get(core)
+        if when is None or not command.startswith(when):
+            return False
+        del self.drops[core]
+        return True
+
+    def distort(self, event: JsonObject) -> list[JsonObject]:
+        """What a subscriber gets for an event: the event itself, and what was added to it and before it."""
+        strange = [{"type": "sandboxUnknownEvent", "number": n} for n in range(self.unknown_events)]
+        return [*strange, _with_unknown(event) if self.unknown_fields else event]
+
+
+_MAPS = frozenset({"mentions", "customData"})
+"""Objects whose keys are data, not fields."""
+
+
+def _with_unknown(value: Any) -> Any:
+    if isinstance(value, dict):
+        known = {key: item if key in _MAPS else _with_unknown(item) for key, item in value.items()}
+        return {**known, "sandboxUnknownField": {"a": [1, None]}}
+    if isinstance(value, list):
+        return [_with_unknown(item) for item in value]
+    return value

@@ -1,0 +1,14 @@
+"""The core's limits as the sandbox enforces them: the message length is the rule of `core.limits`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simplexmcp.core.limits import MAX_MESSAGE, MENTIONS_SENT, encoded_size, json_length, message_size
+
+__all__ = ["MAX_MESSAGE", "MENTIONS_SENT", "encoded_size", "fits", "json_length", "message_size"]
+
+
+def fits(event: str, params: dict[str, Any]) -> bool:
+    """Whether the core sends a message with these parameters; else it answers `largeMsg`."""
+    return message_size(event, params) <= MAX_MESSAGE

@@ -1,0 +1,190 @@
+"""Setting the control chat up at start: finding or making it, its owners, the link (flows 1 and 12)."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from simplexmcp import cards
+from simplexmcp.control import ControlChat, OwnerRule
+from simplexmcp.errors import CoreError, UserError
+from simplexmcp.owners import entries_of, listed_members, parse_owners
+from simplexmcp.qr import QrSize, qr_code
+from simplexmcp.standing import KEY
+from simplexmcp.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simplexmcp.audit import Audit
+    from simplexmcp.core.api import ChatApi, Wire
+    from simplexmcp.owners import Member
+
+__all__ = ["MENU", "OwnerSetup", "invite_owner", "open_control_chat"]
+
+MENU: list[dict[str, Any]] = [
+    {"type": "command", "keyword": "pending", "label": "Pending actions"},
+    {"type": "command", "keyword": "list", "label": "Chats of the agent"},
+    {"type": "command", "keyword": "leave", "label": "Leave a chat", "params": "CHAT"},
+]
+"""The control chat's menu: without one, the apps would not make the cards' commands tappable."""
+
+_CURRENT = ("connected", "complete", "creator")
+
+
+@dataclass(frozen=True)
+class OwnerSetup:
+    """What the options say about owners: `owners` None (whoever joins), empty (`--owners` alone) or a list."""
+
+    display_name: str
+    owners: str | None
+    reset: bool
+    qr: QrSize
+    register_hint: str
+    """The command that adds the agent to Claude Code."""
+
+
+async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: Callable[[str], None]) -> ControlChat:
+    """Find or make the control chat, its menu and its members. Raises UserError, CoreError."""
+    group = _marked(await api.list_groups())
+    if group is not None and setup.reset:
+        counter = (group["customData"].get(KEY) or {}).get("nextAction", 1)
+        await api.delete_chat(f"#{group['groupId']}")
+        out("The old agent control chat was deleted for all its members.")
+        audit.write("owners-reset")
+        group = await _make(api, setup, counter, out)
+    elif group is None:
+        group = await _make(api, setup, 1, out)
+    else:
+        await _put_menu_back(api, group)
+    entries = parse_owners(setup.owners) if setup.owners else ()
+    control = ControlChat(api, group, OwnerRule(frozenset() if setup.owners is not None else None), audit, out)
+    await control.load_members()
+    if entries:
+        chosen = listed_members(entries, control.people())
+        control.rule = OwnerRule(frozenset(member.member_id for member in chosen))
+    return control
+
+
+async def invite_owner(control: ControlChat, api: ChatApi, setup: OwnerSetup, out: Callable[[str], None]) -> str | None:
+    """Owners as the options say, and the link when nobody approves yet; the link. Raises CoreError."""
+    await api.delete_group_link(control.group_id)
+    if setup.owners:
+        await _apply_list(control, api, out)
+        out(f"Add the agent to Claude Code: {setup.register_hint}")
+        return None
+    if setup.owners is None and control.approvers():
+        out(f"Owners: {entries_of(control.approvers())}.")
+        out(f"Add the agent to Claude Code: {setup.register_hint}")
+        return None
+    control.on_joined = _Joining(control, api, setup, out)
+    role: Literal["member", "observer"] = "member" if setup.owners is None else "observer"
+    pair = (await api.create_group_link(control.group_id, role))["connLinkContact"]
+    link = str(pair.get("connShortLink") or pair["connFullLink"])
+    _print_link(link, setup, out)
+    return link
+
+
+def _marked(groups: list[Wire]) -> Wire | None:
+    """The control chat among the groups: marked, and the agent still in it; the one with the highest counter."""
+    found: list[tuple[int, Wire]] = []
+    for group in groups:
+        custom = group.get("customData")
+        marker = custom.get(KEY) if isinstance(custom, dict) else None
+        current = (group.get("membership") or {}).get("memberStatus") in _CURRENT
+        if isinstance(marker, dict) and marker.get("control") is True and current:
+            number = marker.get("nextAction")
+            found.append((number if isinstance(number, int) else 0, group))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+async def _make(api: ChatApi, setup: OwnerSetup, counter: int, out: Callable[[str], None]) -> Wire:
+    preferences = {"history": {"enable": "on"}, "commands": MENU}
+    group = await api.new_group({"displayName": setup.display_name, "fullName": "", "groupPreferences": preferences})
+    custom = {KEY: {"control": True, "nextAction": counter}}
+    await api.set_custom(f"#{group['groupId']}", custom)
+    out(f'Agent control chat "{printable(setup.display_name)}" created.')
+    return {**group, "customData": custom}
+
+
+async def _put_menu_back(api: ChatApi, group: Wire) -> None:
+    profile = group["groupProfile"]
+    preferences = profile.get("groupPreferences") or {}
+    if preferences.get("commands") != MENU and (group.get("membership") or {}).get("memberRole") == "owner":
+        await api.update_group_profile(
+            int(group["groupId"]), {**profile, "groupPreferences": {**preferences, "commands": MENU}}
+        )
+
+
+async def _apply_list(control: ControlChat, api: ChatApi, out: Callable[[str], None]) -> None:
+    listed = control.rule.listed or frozenset()
+    for member in control.people():
+        if member.member_id in listed:
+            if member.role != "owner":
+                await api.set_member_role(control.group_id, member.number, "owner")
+        else:
+            await api.remove_member(control.group_id, member.number)
+            out(f"{member.entry.name} (member {member.number}) is not in --owners and was removed.")
+    await control.load_members()
+    chosen = control.approvers()
+    if len(chosen) < len(listed):
+        raise UserError("The listed owners could not be made owners of the control chat: is the agent still an owner?")
+    out(f"Owners: {entries_of(chosen)}.")
+
+
+def _print_link(link: str, setup: OwnerSetup, out: Callable[[str], None]) -> None:
+    out("Join the agent control chat: scan this code in the SimpleX app, or open the link on your phone.")
+    tty = sys.stdout.isatty()
+    code = qr_code(link, setup.qr, columns=shutil.get_terminal_size((100, 40)).columns if tty else 0, colour=tty)
+    if code:
+        out(code)
+    out(link)
+    if code and setup.qr == "small":
+        out("If the QR code does not scan, restart the server with --qr-code large or open the link.")
+    if setup.owners is None:
+        out("The first person who joins by the link becomes the owner; then the link is deleted.")
+    else:
+        out("The link adds an observer. Its ID and name are printed when it joins.")
+
+
+class _Joining:
+    """What happens when somebody joins by the link (flows 1 and 12)."""
+
+    def __init__(self, control: ControlChat, api: ChatApi, setup: OwnerSetup, out: Callable[[str], None]) -> None:
+        self._control, self._api, self._setup, self._out = control, api, setup, out
+
+    async def __call__(self, member: Member) -> None:
+        if not member.person or not member.current:
+            self._out(f"{member.entry.name} (member {member.number}) joined and is a bot: bots approve nothing.")
+            return
+        who = f"{member.entry.name} joined (member {member.number})"
+        shown = f"{cards.shown_name(member.entry.name)} joined (member {member.number})"
+        if self._setup.owners is not None:
+            await self._api.delete_group_link(self._control.group_id)
+            restart = self._control.restart_line(self._control.people())
+            text = "Restart the server with"
+            await self._control.announce(
+                f"{who}. {text} {restart}", cards.Card(f"{shown}. {text} {cards.as_code(restart)}")
+            )
+            return
+        await self._api.delete_group_link(self._control.group_id)
+        if self._control.approvers():
+            await self._control.announce(
+                f"{who} after the owner and is not an owner.",
+                cards.Card(f"{shown} after the owner and is not an owner."),
+            )
+            return
+        await self._make_owner(member, who)
+
+    async def _make_owner(self, member: Member, who: str) -> None:
+        try:
+            await self._api.set_member_role(self._control.group_id, member.number, "owner")
+        except CoreError as error:
+            self._out(f"{who} but could not be made an owner: {error}")
+            return
+        await self._control.load_members()
+        await self._control.post(cards.Card(cards.GREETING))
+        self._out(f"{who} and is now an owner. The link is deleted.")
+        self._out(f"Add the agent to Claude Code: {self._setup.register_hint}")

@@ -1,0 +1,113 @@
+"""Getting the core ready at start and after a lost link (flow 1): version, user, network, folders, start, relays."""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simplexmcp.errors import CoreError, UserError
+from simplexmcp.options import shown_core
+from simplexmcp.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from pathlib import Path
+
+    from simplexmcp.core.api import ChatApi, Wire
+    from simplexmcp.core.link import Link
+    from simplexmcp.options import ServeOptions
+
+__all__ = ["CoreSetup", "open_core", "prepare_core"]
+
+_OLDEST = (7, 0)
+_BOTS = ("bot", "agent")
+
+
+@dataclass(frozen=True)
+class CoreSetup:
+    """What is said to the core at every start."""
+
+    display_name: str
+    temp_folder: Path | None
+    """None for a core on another machine: its folders are its own."""
+    smp_servers: tuple[str, ...] = ()
+    xftp_servers: tuple[str, ...] = ()
+    own_database: bool = True
+    """Whether the database is the agent's by its place; another's user is looked at."""
+
+
+@asynccontextmanager
+async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncGenerator[Link]:
+    """The link that `--core` names. Raises UserError."""
+    if options.core == "native":
+        from simplexmcp.core.native import open_native
+
+        key = options.database_key_file.read_text("utf-8").strip() if options.database_key_file else ""
+        async with open_native(options.data / "simplex", key) as link:
+            yield link
+    elif options.core == "sandbox":
+        from simplexmcp.sandbox.link import open_sandbox
+
+        out("This is a simulation: the sandbox's network has no phones, no internet and no real people.")
+        async with open_sandbox(options.data / "sandbox.json", "agent") as link:
+            yield link
+    else:
+        from simplexmcp.core.websocket import open_websocket
+
+        out(
+            f"Warning: the port of the core at {shown_core(options.core)} has no approval: "
+            "whoever reaches it can send as the agent."
+        )
+        async with open_websocket(options.core) as link:
+            yield link
+
+
+async def prepare_core(api: ChatApi, setup: CoreSetup) -> Wire:
+    """Bring the core to where chats can be read and messages sent; its user. Raises UserError, CoreError."""
+    version = await api.version()
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < _OLDEST:
+        raise UserError(f"The core is version {printable(version)}; simplexmcp needs 7.0 or later: update it.")
+    user = await api.active_user()
+    if user is None:
+        user = await _create_user(api, setup.display_name)
+    profile = user.get("profile") or {}
+    if not setup.own_database and profile.get("peerType") not in _BOTS:
+        name = printable(str(profile.get("displayName", "")))
+        raise UserError(
+            f'The core\'s user "{name}" is a person; give the agent a database of its own: '
+            "simplex-chat -d … --create-bot-display-name …"
+        )
+    await api.set_network()
+    if setup.temp_folder is not None:
+        await api.set_temp_folder(str(setup.temp_folder))
+    await api.start()
+    await _set_relays(api, setup)
+    return user
+
+
+async def _create_user(api: ChatApi, display_name: str) -> Wire:
+    try:
+        return await api.create_user(display_name)
+    except CoreError as error:
+        if error.tag == "error/invalidDisplayName":
+            valid = (error.error.get("errorType") or {}).get("validName") or "Agent"
+            raise UserError(f'SimpleX takes no such name; --display-name "{printable(valid)}" would do.', 2) from error
+        raise
+
+
+async def _set_relays(api: ChatApi, setup: CoreSetup) -> None:
+    if not (setup.smp_servers or setup.xftp_servers):
+        return
+    known = await api.user_servers()
+    if setup.smp_servers and set(setup.smp_servers) != _enabled(known, "smpServers"):
+        await api.set_smp_servers(setup.smp_servers)
+    if setup.xftp_servers and set(setup.xftp_servers) != _enabled(known, "xftpServers"):
+        await api.set_xftp_servers(setup.xftp_servers)
+
+
+def _enabled(operators: Sequence[Wire], key: str) -> set[str]:
+    servers = [server for operator in operators for server in operator.get(key) or []]
+    return {str(server.get("server")) for server in servers if server.get("enabled") and not server.get("deleted")}

@@ -1,0 +1,238 @@
+"""`send`: a message to a chat, after an owner's word, and the replies to it (flows 4 and 6).
+
+Everything is checked before the action is made. The approved send reads the chat again: what was shown is what is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import trio
+
+from simplexmcp import messages
+from simplexmcp.actions import Request
+from simplexmcp.cards import SendSubject
+from simplexmcp.core.api import around, before, count
+from simplexmcp.core.limits import MAX_MESSAGE, Quote, encoded_size
+from simplexmcp.errors import CoreError, Refused
+from simplexmcp.states import State
+from simplexmcp.tools.mentions import mention_keys, with_mentions
+from simplexmcp.tools.outcome import fields, settled
+from simplexmcp.tools.trouble import GONE_TAGS, clearly
+from simplexmcp.tools.waiting import Patience, Taken, until_quiet
+
+if TYPE_CHECKING:
+    from simplexmcp.actions import Action, Progress
+    from simplexmcp.chats import Chat
+    from simplexmcp.listener.protocol import ToolResult
+    from simplexmcp.tools.arguments import Send
+    from simplexmcp.tools.kit import Kit
+    from simplexmcp.watch import Inbox
+
+__all__ = ["send"]
+
+_MARGIN = 50
+_SILENT_ROLES = frozenset({"observer", "relay"})
+_PRESENT = frozenset({"introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator"})
+
+
+async def send(kit: Kit, arguments: Send, call: Progress) -> ToolResult:
+    """Flow 4. Raises Refused, CoreError."""
+    key = ("send", arguments.chat, arguments.text, arguments.reply_to, arguments.mention)
+    action = kit.actions.find(key)
+    if action is None:
+        draft = await _draft(kit, arguments)
+        action = kit.actions.ask(_request(kit, key, draft, arguments))
+    patience = Patience(arguments.wait, arguments.idle, arguments.limit)
+    with kit.actions.attached(action):
+        return await _follow(kit, action, patience, call)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A message that was checked: what the card shows and what is sent."""
+
+    chat: Chat
+    text: str
+    quoted: messages.Quoted | None
+    names: dict[int, str]
+    reply_to: int | None
+
+    @property
+    def mentions(self) -> dict[str, int]:
+        return mention_keys(self.names)
+
+    @property
+    def composed(self) -> dict[str, Any]:
+        """The message as `/_send` takes it."""
+        composed: dict[str, Any] = {"msgContent": {"type": "text", "text": self.text}}
+        if self.names:
+            composed["mentions"] = self.mentions
+        if self.reply_to is not None:
+            composed["quotedItemId"] = self.reply_to
+        return composed
+
+
+async def _draft(kit: Kit, arguments: Send) -> _Draft:
+    """Read and check everything that the message names. Raises Refused."""
+    chat = await kit.chat(arguments.chat)
+    _refuse_silent(chat)
+    quoted = None if arguments.reply_to is None else await _quoted(kit, chat, arguments.reply_to)
+    names = await _names(kit, chat, arguments.mention)
+    text = with_mentions(arguments.text, mention_keys(names))
+    draft = _Draft(chat, text, quoted, names, arguments.reply_to)
+    _refuse_long(draft)
+    return draft
+
+
+def _request(kit: Kit, key: tuple[Any, ...], draft: _Draft, arguments: Send) -> Request:
+    given: dict[str, Any] = {"chat": draft.chat.ref, "text": arguments.text}
+    if arguments.reply_to is not None:
+        given["reply_to"] = arguments.reply_to
+    if arguments.mention:
+        given["mention"] = list(arguments.mention)
+    quote = draft.quoted.text if draft.quoted else None
+    return Request(
+        tool="send",
+        key=key,
+        input=given,
+        subject=SendSubject(draft.chat, draft.text, quote, tuple(draft.names.values())),
+        chat=draft.chat,
+        perform=_SendJob(kit, draft),
+        # An approval of messages to a group is not one of messages to its admins or to one member.
+        standing=not draft.chat.scoped,
+    )
+
+
+@final
+class _SendJob:
+    """The perform of a send, and what its calls need to know of it afterwards."""
+
+    def __init__(self, kit: Kit, draft: _Draft) -> None:
+        self._kit, self._draft = kit, draft
+        self.inbox: Inbox | None = None
+        self.sent_at = 0.0
+
+    async def __call__(self, action: Action) -> dict[str, Any]:
+        kit, draft = self._kit, self._draft
+        ref = draft.chat.ref
+        with clearly():
+            chat = await _again(kit, draft)
+            await kit.actions.confirm(action, chat)
+            # From before the send: a reply may be seen before the core's answer to it.
+            inbox = action.kept.enter_context(kit.watch.collect(ref))
+            sent = await kit.api.send_messages(ref, [draft.composed])
+        number = messages.item_id(sent[0].get("chatItem"))
+        if number is None:
+            raise Refused("The core took the message but did not tell its number; look at the chat.")
+        inbox.start_after(number)
+        self.inbox, self.sent_at = inbox, trio.current_time()
+        return {"chat": ref, "item": number}
+
+
+async def _again(kit: Kit, draft: _Draft) -> Chat:
+    """The chat just before the send, with everything that the card showed. Raises Refused when something changed."""
+    chat = draft.chat
+    try:
+        read = kit.checked(chat.ref, await kit.api.get_chat(chat.ref, count(0)))
+    except CoreError as error:
+        if error.tag in GONE_TAGS:
+            raise Refused(f"{chat.title} is gone.") from error
+        raise
+    if draft.reply_to is not None and await _quoted(kit, read, draft.reply_to) != draft.quoted:
+        raise Refused("The message to reply to changed after the request.")
+    if draft.names and await _names(kit, read, tuple(draft.names)) != draft.names:
+        raise Refused("A mentioned member changed after the request.")
+    return read
+
+
+async def _follow(kit: Kit, action: Action, patience: Patience, call: Progress) -> ToolResult:
+    """Wait for the outcome, then for replies; marks what is given read."""
+    ended_before = action.ended.is_set()
+    await kit.actions.finished(action, call)
+    job, ref = action.request.perform, action.ref
+    result = fields(action) | {"chat": ref}
+    if action.state is not State.DONE:
+        return settled(kit, action, result, [])
+    assert isinstance(job, _SendJob)
+    assert job.inbox is not None
+    assert ref is not None
+    since = trio.current_time() if ended_before else job.sent_at
+    await until_quiet(kit, ref, job.inbox, patience, call, since=since, quiet_from=None)
+    taken = Taken.of(job.inbox.ready(), patience.limit, job.inbox.live() + job.inbox.overflow())
+    given: list[int] = []
+    if taken.arrivals and not job.inbox.gone:
+        given = await kit.give(ref, taken.arrivals, keep=job.inbox)
+    result |= action.result | {"responses": taken.shown, "more": taken.more}
+    return settled(kit, action, result, given)
+
+
+def _refuse_silent(chat: Chat) -> None:
+    if chat.state != "connected" and not (chat.scoped and chat.state == "pending"):
+        raise Refused(f"{chat.ref} is not connected ({chat.state}), so no message can be sent.")
+    if chat.role in _SILENT_ROLES:
+        raise Refused(f"The agent is {chat.role} in {chat.ref} and cannot send messages there.")
+
+
+def _refuse_long(draft: _Draft) -> None:
+    quote = None if draft.quoted is None else Quote(draft.quoted.content, draft.quoted.own)
+    size = encoded_size(
+        draft.text,
+        quote=quote,
+        mentions=tuple(draft.mentions),
+        scope=draft.chat.scoped,
+        group=draft.chat.is_group,
+    )
+    if size > MAX_MESSAGE - _MARGIN:
+        over = size - MAX_MESSAGE + _MARGIN
+        what = "with the message that it replies to, is" if quote else "is"
+        raise Refused(f"The text, as SimpleX encodes it, {what} {over} bytes too long for one message; send it in parts.")
+
+
+async def _quoted(kit: Kit, chat: Chat, number: int) -> messages.Quoted:
+    """What a reply to item `number` of this chat quotes. Raises Refused when it is none of its messages."""
+    absent = Refused(f"Item {number} is no message of {chat.ref}; use history to find the message.")
+    try:
+        found = (await kit.api.get_chat(chat.ref, around(number, 1 if chat.is_group else 0)))["chatItems"]
+    except CoreError as error:
+        if error.tag == "errorStore/chatItemNotFound":
+            raise absent from None
+        raise
+    place = next((i for i, item in enumerate(found) if messages.item_id(item) == number), None)
+    quoted = None if place is None else messages.quoted(found[place])
+    if place is None or quoted is None or not (not chat.is_group or await _is_of(kit, chat, number, found[place + 1 :])):
+        raise absent
+    return quoted
+
+
+async def _is_of(kit: Kit, chat: Chat, number: int, following: list[dict[str, Any]]) -> bool:
+    """Whether a group's item belongs to this conversation: the core finds an item of any of its scopes, but its
+    neighbours are of the one that was asked. Else a private message could be quoted to the whole group."""
+    following_id = messages.item_id(following[0]) if following else None
+    page = count(1) if following_id is None else before(following_id, 1)
+    items = (await kit.api.get_chat(chat.ref, page))["chatItems"]
+    return bool(items) and messages.item_id(items[-1]) == number
+
+
+async def _names(kit: Kit, chat: Chat, numbers: tuple[int, ...]) -> dict[int, str]:
+    """The names of members to mention. Raises Refused when one is not there."""
+    if not numbers:
+        return {}
+    if not chat.is_group:
+        raise Refused(f"{chat.ref} is no group, so nobody can be mentioned there.")
+    _, members = await kit.api.list_members(chat.number)
+    present = {
+        member.get("groupMemberId"): member for member in members if member.get("memberStatus") in _PRESENT
+    }
+    names: dict[int, str] = {}
+    for number in numbers:
+        member = present.get(number)
+        if member is None:
+            raise Refused(f"Member {number} is not in {chat.ref}.")
+        profile = member.get("memberProfile")
+        name = profile.get("displayName") if isinstance(profile, dict) else None
+        names[number] = name if isinstance(name, str) else ""
+    return names
+
+

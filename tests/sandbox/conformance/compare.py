@@ -1,0 +1,149 @@
+"""Comparing what a simulated core says with what a real one was seen to say.
+
+Volatile values (times, ids, links, keys) are mapped: the same recorded value must always meet the same simulated
+value, and the other way round. Everything else must be equal: keys, texts, numbers, order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Mapping", "differences"]
+
+TIMES = frozenset((
+    "itemTs", "createdAt", "updatedAt", "chatTs", "sentAt", "deletedTs", "userMemberProfileSentAt",
+    "userMemberProfileUpdatedAt", "itemVersionTs", "lastMsgFromMemberTs", "formattedItemVersionTs",
+))  # fmt: skip
+RANDOM = frozenset((
+    "agentConnId", "agentConnIds", "connections", "memberId", "itemSharedMsgId", "sharedMsgId", "groupLinkId",
+    "xContactId", "agentInvitationId", "pccAgentConnId", "businessId", "customerId", "welcomeSharedMsgId",
+    "requestSharedMsgId", "agentRcvFileId", "agentSndFileId", "publicGroupId", "deletedRcvQueues", "connectionCode",
+    "connFullLink", "connShortLink", "viaGroupLinkUri", "memberPubKey", "contactLink", "groupLink", "groupKeys",
+    "fileDescrText", "serverAddress", "brokerAddress", "relayServer", "proxyServer",
+))  # fmt: skip
+NUMBERS = {
+    "itemId": "item", "chatItemId": "item", "minUnreadItemId": "item",
+    "contactId": "contact", "contactId_": "contact", "byContactId": "contact", "memberContactId": "contact",
+    "groupId": "group", "businessGroupId_": "group",
+    "groupMemberId": "member", "invitedByGroupMemberId": "member",
+    "connId": "connection", "pccConnId": "connection",
+    "profileId": "profile", "memberContactProfileId": "profile", "customUserProfileId": "profile",
+    "contactRequestId": "request", "contactRequestId_": "request",
+    "fileId": "file",
+    "chatItemVersionId": "version",
+}  # fmt: skip
+LISTS = {
+    "groups": "groupId",
+    "contacts": "contactId",
+    "members": "groupMemberId",
+    "memberDeliveryStatuses": "groupMemberId",
+}
+"""Lists without an order of their own, and what they are sorted by here."""
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+LONG = 12
+"""Shorter values are not looked for inside of texts."""
+
+
+@dataclass
+class Mapping:
+    """Which simulated value stands for which recorded one. Numbers belong to a core, texts to everybody."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    back: dict[str, str] = field(default_factory=dict)
+    numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    numbers_back: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def text(self, recorded: str, simulated: str) -> bool:
+        """Whether the two texts may stand for each other; remembers it."""
+        if recorded.startswith("simplex:/") != simulated.startswith("simplex:/"):
+            return False
+        return (
+            self.texts.setdefault(recorded, simulated) == simulated
+            and self.back.setdefault(simulated, recorded) == recorded
+        )
+
+    def number(self, core: str, kind: str, recorded: int, simulated: int) -> bool:
+        """Whether the two ids of a core may stand for each other; remembers it."""
+        there = self.numbers.setdefault((core, kind, recorded), simulated)
+        here = self.numbers_back.setdefault((core, kind, simulated), recorded)
+        return there == simulated and here == recorded
+
+    def rewritten(self, text: str) -> str:
+        """A recorded text with the simulated values in place of the recorded ones."""
+        for recorded in sorted((t for t in self.texts if len(t) >= LONG and t in text), key=len, reverse=True):
+            text = text.replace(recorded, self.texts[recorded])
+        return text
+
+
+def differences(
+    core: str, recorded: Any, simulated: Any, mapping: Mapping, path: str = "", key: str = ""
+) -> list[tuple[str, Any, Any]]:
+    """What differs: (path, recorded, simulated); empty when the two say the same."""
+    if isinstance(recorded, dict) and isinstance(simulated, dict):
+        return _objects(core, recorded, simulated, mapping, path)
+    if isinstance(recorded, list) and isinstance(simulated, list):
+        return _lists(core, recorded, simulated, mapping, path, key)
+    if type(recorded) is not type(simulated):
+        return [(path, recorded, simulated)]
+    return [] if _same(core, key, recorded, simulated, mapping) else [(path, recorded, simulated)]
+
+
+def _objects(
+    core: str, recorded: dict[str, Any], simulated: dict[str, Any], mapping: Mapping, path: str
+) -> list[tuple[str, Any, Any]]:
+    found: list[tuple[str, Any, Any]] = []
+    for key in sorted(recorded.keys() | simulated.keys()):
+        where = f"{path}.{key}" if path else key
+        if key not in simulated:
+            found.append((where, recorded[key], "no such key"))
+        elif key not in recorded:
+            found.append((where, "no such key", simulated[key]))
+        else:
+            found += differences(core, recorded[key], simulated[key], mapping, where, key)
+    return found
+
+
+def _lists(
+    core: str, recorded: list[Any], simulated: list[Any], mapping: Mapping, path: str, key: str
+) -> list[tuple[str, Any, Any]]:
+    if len(recorded) != len(simulated):
+        return [(f"{path} (length)", [_brief(v) for v in recorded], [_brief(v) for v in simulated])]
+    if (order := LISTS.get(key)) and all(isinstance(v, dict) for v in (*recorded, *simulated)):
+        recorded = sorted(recorded, key=lambda v: v.get(order, 0))
+        simulated = sorted(simulated, key=lambda v: v.get(order, 0))
+    found: list[tuple[str, Any, Any]] = []
+    for number, (one, other) in enumerate(zip(recorded, simulated, strict=True)):
+        found += differences(core, one, other, mapping, f"{path}[{number}]", key)
+    return found
+
+
+def _brief(value: Any) -> Any:
+    """A few words for an object of a long list."""
+    if isinstance(value, dict):
+        content = value.get("chatItem", value).get("content")
+        if isinstance(content, dict):
+            return f"{content['type']} {value.get('meta', value.get('chatItem', {}).get('meta', {})).get('itemText', '')!r}"
+        return value.get("localDisplayName", value.get("type", sorted(value)[:3]))
+    return value
+
+
+def _same(core: str, key: str, recorded: Any, simulated: Any, mapping: Mapping) -> bool:
+    if isinstance(recorded, str):
+        if TIME.fullmatch(recorded) and (key in TIMES or key == "viewed"):
+            return _same_time(key, recorded, simulated)
+        if key in RANDOM:
+            return mapping.text(recorded, simulated)
+        return recorded == simulated or mapping.rewritten(recorded) == simulated
+    if isinstance(recorded, int) and not isinstance(recorded, bool) and key in NUMBERS:
+        return mapping.number(core, NUMBERS[key], recorded, simulated)
+    return bool(recorded == simulated)
+
+
+def _same_time(key: str, recorded: str, simulated: str) -> bool:
+    """Times differ, but a banner's is fixed, and whole seconds tell a received message from an own one."""
+    if recorded.startswith("1970"):
+        return recorded == simulated
+    match = TIME.fullmatch(simulated)
+    return match is not None and (key != "itemTs" or ("." in recorded) == ("." in simulated))

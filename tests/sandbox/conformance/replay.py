@@ -1,0 +1,220 @@
+"""Doing again in a simulated network what was recorded in a real one, and collecting what differs.
+
+Commands are sent in their recorded order. Before each one the network works until every core has said as much as in
+the recording up to that line, or until nothing is on its way; after a pause in the recording it works until it is
+quiet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+
+from simplexmcp.sandbox.network import Network
+from tests.sandbox.conformance.compare import Mapping, differences
+from tests.sandbox.conformance.recording import PEOPLE, Act, Event, Recording, settled
+
+__all__ = ["Finding", "Outcome", "replay"]
+
+START = 1_796_076_000.0
+"""The evening of the recordings, in seconds since the epoch."""
+END = 10**9
+PAUSE = 2.0
+"""A gap of so many seconds in a recording: everything had come to rest."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One difference: where, and what was recorded and simulated."""
+
+    line: int
+    step: str
+    core: str
+    what: str
+    path: str
+    recorded: Any
+    simulated: Any
+
+
+@dataclass
+class Outcome:
+    """What a replay found. `refused` are commands that the sandbox says it does not model."""
+
+    recording: Recording
+    answers: int = 0
+    events: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    refused: list[tuple[Act, str]] = field(default_factory=list)
+    said: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+
+@dataclass
+class _Stream:
+    """The events of one core that keep their order, as recorded and as simulated."""
+
+    recorded: list[Event] = field(default_factory=list)
+    simulated: list[Event] = field(default_factory=list)
+    learned: int = 0
+
+
+class _Replay:
+    def __init__(self, recording: Recording, network: Network | None = None) -> None:
+        self.recording = recording
+        self.now = START
+        self.network = network or Network(lambda: self.now, population=False)
+        self.mapping = Mapping()
+        self.pending = deque(recording.events)
+        self.streams: dict[tuple[str, str], _Stream] = defaultdict(_Stream)
+        self.wanted: dict[str, int] = defaultdict(int)
+        self.counts: dict[str, int] = defaultdict(int)
+        self.outcome = Outcome(recording)
+        self.step = ""
+        self.line = 0
+        for name in recording.cores:
+            self._open(name)
+        self._quiet()
+        self.streams.clear()
+        self.counts.clear()
+
+    def _open(self, name: str) -> None:
+        core = self.network.core(name)
+        core.subscribe(lambda event: self._heard(name, event))
+        if not self._makes_its_user(name):
+            profile = json.dumps({"profile": PEOPLE[name], "pastTimestamp": False})
+            for command in (f"/_create user {profile}", "/_start"):
+                answer = core.command(command)
+                assert answer["type"] in ("activeUser", "chatStarted"), answer
+
+    def _makes_its_user(self, name: str) -> bool:
+        """Whether the recording begins with a core without a user."""
+        first = next((a.command for a in self.recording.acts if a.core == name and a.answer), "")
+        return first == "/version" or first.startswith("/_create user")
+
+    def _heard(self, name: str, said: dict[str, Any]) -> None:
+        self.outcome.said.append((name, said))
+        for stream, body in settled(said):
+            event = Event(self.line, self.step, name, stream, body)
+            self._stream(event).simulated.append(event)
+            self.counts[name] += 1
+
+    def _quiet(self) -> None:
+        for _ in range(100_000):
+            wait = self.network.deliver()
+            if wait is None:
+                return
+            self.now += max(wait, 1e-6)
+        raise AssertionError("the network does not come to rest")
+
+    def _until(self, line: int) -> None:
+        """Work until every core has said what it said in the recording before `line`."""
+        while self.pending and self.pending[0].line < line:
+            event = self.pending.popleft()
+            self.wanted[event.core] += 1
+            self._stream(event).recorded.append(event)
+        for _ in range(100_000):
+            if all(self.counts[core] >= count for core, count in self.wanted.items()):
+                return
+            wait = self.network.deliver()
+            if wait is None:
+                return
+            self.now += max(wait, 1e-6)
+
+    def _stream(self, event: Event) -> _Stream:
+        return self.streams[event.core, event.stream]
+
+    def run(self) -> Outcome:
+        before = 0.0
+        for act in self.recording.acts:
+            self.step, self.line = act.step, act.line
+            if act.time - before >= PAUSE:
+                self._quiet()
+            self._until(act.line)
+            before = act.time
+            self.now = max(self.now, START + act.time)
+            if act.command.startswith("note "):
+                self._world(act)
+            elif act.answer is not None:
+                self._command(act)
+        self._quiet()
+        self._until(END)
+        self._compare_events()
+        return self.outcome
+
+    def _world(self, act: Act) -> None:
+        if act.command == "note SMP server stopped":
+            self.network.relay_up(False)
+        elif act.command == "note SMP server started again":
+            self.network.relay_up(True)
+
+    def _command(self, act: Act) -> None:
+        self._learn()
+        answer = self.network.core(act.core).command(self.mapping.rewritten(act.command))
+        self.outcome.said.append((act.core, answer))
+        self.outcome.answers += 1
+        if (reason := _refusal(answer)) is not None:
+            self.outcome.refused.append((act, reason))
+            return
+        assert act.answer is not None
+        found = differences(act.core, act.answer, answer, self.mapping)
+        self._add(act, act.command[:70], found)
+
+    def _add(self, at: Act | Event, what: str, found: list[tuple[str, Any, Any]]) -> None:
+        self.outcome.findings += [Finding(at.line, at.step, at.core, what, *difference) for difference in found]
+
+    def _learn(self) -> None:
+        """Map the volatile values of the events so far: later commands name them."""
+        for stream in self.streams.values():
+            while stream.learned < min(len(stream.recorded), len(stream.simulated)):
+                one, other = stream.recorded[stream.learned], stream.simulated[stream.learned]
+                if _sign(one) != _sign(other):
+                    break
+                differences(one.core, one.body, other.body, self.mapping)
+                stream.learned += 1
+
+    def _compare_events(self) -> None:
+        for stream in self.streams.values():
+            signs = [_sign(e) for e in stream.recorded], [_sign(e) for e in stream.simulated]
+            matcher = SequenceMatcher(None, *signs, autojunk=False)
+            for tag, i, j, k, m in matcher.get_opcodes():
+                if tag == "equal":
+                    for one, other in zip(stream.recorded[i:j], stream.simulated[k:m], strict=True):
+                        self.outcome.events += 1
+                        found = differences(one.core, one.body, other.body, self.mapping)
+                        self._add(one, "event " + _sign(one), found)
+                    continue
+                for event in stream.recorded[i:j]:
+                    self._add(event, f"event in {event.stream}", [("", _sign(event), "missing")])
+                for event in stream.simulated[k:m]:
+                    self._add(event, f"event in {event.stream}", [("", "missing", _sign(event))])
+        self.outcome.findings.sort(key=lambda f: f.line)
+
+
+def _refusal(answer: dict[str, Any]) -> str | None:
+    """The sandbox's own words when it does not model a command."""
+    message = answer.get("chatError", {}).get("errorType", {}).get("message", "")
+    return message if isinstance(message, str) and message.startswith("the sandbox does not model") else None
+
+
+def _sign(event: Event) -> str:
+    """What an event is about, in a few words: two events with different words are never the same event."""
+    body = event.body
+    if "chatItems" not in body and "chatItem" not in body:
+        return str(body["type"])
+    items = body["chatItems"] if "chatItems" in body else [body["chatItem"]]
+    return f"{body['type']} {'; '.join(_item(i['chatItem']) for i in items)}"
+
+
+def _item(item: dict[str, Any]) -> str:
+    content = item["content"]
+    kind = content["type"]
+    if isinstance(content.get(kind), dict):
+        kind += "/" + content[kind]["type"]
+    return f"{kind} {item['meta']['itemText'][:60]!r} {item['meta']['itemStatus']['type']}"
+
+
+def replay(recording: Recording, network: Network | None = None) -> Outcome:
+    """Replay a recording, in a fresh simulated network unless another is given."""
+    return _Replay(recording, network).run()

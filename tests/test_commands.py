@@ -1,0 +1,93 @@
+"""The owner's commands: strict, one a message, never half done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplexmcp.commands import Approve, ApproveAll, Bound, Leave, Reject, Revoke, Show, Simple, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/approve 7", Approve(7)),
+        ("/'approve 7'", Approve(7)),
+        ("/approve #15 7", Approve(7, "#15")),
+        ("/'approve @4 7'", Approve(7, "@4")),
+        ("/approve #9 all", ApproveAll("#9")),
+        ("/approve #9 all 2h", ApproveAll("#9", Bound(time=timedelta(hours=2)))),
+        ("/approve #9 all 30m", ApproveAll("#9", Bound(time=timedelta(minutes=30)))),
+        ("/approve #9 all 20", ApproveAll("#9", Bound(messages=20))),
+        ("/reject 7", Reject(7)),
+        ("/reject #15 7", Reject(7, "#15")),
+        ("/revoke #9", Revoke("#9")),
+        ("/show 3", Show(3)),
+        ("/leave @4", Leave("@4")),
+        ("/pending", Simple("pending")),
+        ("/list", Simple("list")),
+        ("/help", Simple("help")),
+        (" /approve 7 ", Approve(7)),
+        ("/approve 7\n", Approve(7)),
+    ],
+)
+def test_a_command_is_read(text: str, command: object) -> None:
+    assert parse(text) == command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/approve 7; /approve 8",
+        "/approve 7 8",
+        "/approve ７",
+        "/approve 07",
+        "/approve -1",
+        "/approve 0",
+        "/approve 1" + "0" * 30,
+        "/approve 7\n/approve 8",
+        "/approve  7",
+        "/approve\t7",
+        "/approve\u00a07",
+        "/Approve 7",
+        "/approve",
+        "/approve all",
+        "/approve #9 all 0h",
+        "/approve #9 all 2w",
+        "/approve 9 all",
+        "/approve #09 7",
+        "/''approve 7''",
+        "/'approve 7' or /'reject 7'",
+        "/",
+        "//",
+        "/'",
+        "/leave",
+        "/pending 7",
+        "/approve 7.",
+    ],
+)
+def test_what_starts_like_a_command_and_is_none_gets_the_usage(text: str) -> None:
+    assert parse(text) == "usage"
+
+
+@pytest.mark.parametrize(
+    "text", ["approve 7", "", "hello /approve 7", "\u200b/approve 7", "／approve 7", "yes\n/approve 7"]
+)
+def test_other_text_is_no_command(text: str) -> None:
+    assert parse(text) is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    parse("/" + text)
+
+
+@given(st.text(st.sampled_from("/approve rjct#@0123456789'allhm \n"), max_size=20))
+def test_a_command_is_read_only_from_its_exact_words(text: str) -> None:
+    command = parse("/" + text)
+    if isinstance(command, Approve):
+        words = f"approve {command.chat} {command.number}" if command.chat else f"approve {command.number}"
+        assert ("/" + text).strip(" \n") in (f"/{words}", f"/'{words}'")

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplexmcp.terminal import printable
+
+
+def test_escape_sequences_lose_their_escape():
+    assert printable("a\x1b]52;c;aGk=\x07b\x1b[2J\rc\n") == ("a<U+001B>]52;c;aGk=<U+0007>b<U+001B>[2J<U+000D>c<U+000A>")
+
+
+def test_what_reorders_or_hides_text_is_shown():
+    assert printable("gpj\u202eexe\u200b\U000e0041\ud800") == "gpj<U+202E>exe<U+200B><U+E0041><U+D800>"
+
+
+def test_plain_text_of_any_language_is_unchanged():
+    assert printable("Алиса & 日本 👍 é") == "Алиса & 日本 👍 é"
+
+
+@given(st.text(st.characters()))
+def test_nothing_active_is_left_and_it_can_be_encoded(text: str):
+    shown = printable(text)
+    shown.encode()
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
