@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--json] [NAME…]`: prints a line for each figure; exit code 1 when a bar is missed."""
+"""`python -m benchmarks [--quick] [--json] [NAME…]`: a line for each figure; exit code 1 when a bar is missed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def ours() -> None:
             if name == "wait":
                 call.say("Waiting for an approval since 12:00")
                 await trio.sleep_forever()
-            return ToolResult(CHATS)
+            return ToolResult(CHATS | arguments)
 
     async with trio.open_nursery() as nursery:
         port = await nursery.start(
@@ -63,7 +63,9 @@ async def sdk() -> None:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     async def list_tools(_ctx: Any, _params: Any) -> mcp_types.ListToolsResult:
-        tools = [mcp_types.Tool(name=name, description=f"Does {name}.", input_schema=SCHEMA) for name in ("list", "wait")]
+        tools = [
+            mcp_types.Tool(name=name, description=f"Does {name}.", input_schema=SCHEMA) for name in ("list", "wait")
+        ]
         return mcp_types.ListToolsResult(tools=tools)
 
     async def call_tool(ctx: Any, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
@@ -71,7 +73,7 @@ async def sdk() -> None:
             await ctx.session.report_progress(1, None, "Waiting for an approval since 12:00")
             await trio.sleep_forever()
         text = mcp_types.TextContent(type="text", text=json.dumps(CHATS))
-        return mcp_types.CallToolResult(content=[text], structured_content=CHATS)
+        return mcp_types.CallToolResult(content=[text], structured_content=CHATS | (params.arguments or {}))
 
     server: Server[Any] = Server("bench", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
     server.middleware.clear()

@@ -25,6 +25,7 @@ from simplexmcp.options import (
 )
 
 if TYPE_CHECKING:
+    from argparse import Action
     from collections.abc import Sequence
 
 __all__ = ["PARSERS", "Register", "Sandbox", "Serve", "Status", "Unregister", "parse", "serve_options"]
@@ -49,6 +50,10 @@ class _Command(Tap):
     def usage_line(cls, prog: str) -> str:
         """The usage in one line, the name first: some options take all words that follow."""
         return f"{prog} NAME [options]" if "name" in cls.__annotations__ else f"{prog} [options]"
+
+    def options(self) -> list[Action]:
+        """Its arguments and options, for what is generated from them."""
+        return self._actions
 
     def format_help(self) -> str:
         """The text of `--help`, ending with a line break."""

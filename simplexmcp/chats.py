@@ -1,8 +1,8 @@
 """What the program knows of a chat, read from the core's `chatInfo`. Pure.
 
-A chat is named by its reference: `@4` (contact), `#15` (group), `#15(_support)` (the own conversation with a group's
-admins), `#15(_support:44)` (member 44's conversation with the admins). A conversation with the admins is a chat of its
-own here: an answer without the scope would be read by the whole group.
+A chat is named by its reference: `@4` (contact), `#15` (group), `#15(_support)` (the own conversation with a
+group's admins), `#15(_support:44)` (member 44's conversation with the admins). A conversation with the admins
+is a chat of its own here: an answer without the scope would be read by the whole group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _MEMBER_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat at the moment it was read. `identity` is what must be equal between a card and what it allows."""
+    """A chat at the moment it was read. `identity` is what must be equal between a card and what it
+    allows."""
 
     ref: str
     kind: str
@@ -55,8 +56,8 @@ class Chat:
     name: str
     """Display name, as the peer or the group's owner wrote it: foreign text."""
     state: str
-    """connected, connecting, prepared, pending (admission), invited, card, disabled, deleted, left, removed, rejected or
-    unknown."""
+    """connected, connecting, prepared, pending (admission), invited, card, disabled, deleted, left, removed,
+    rejected or unknown."""
     role: str | None = None
     """Own role in a group."""
     identity: tuple[str, ...] = ()
@@ -102,7 +103,8 @@ def is_ref(text: str) -> bool:
 
 
 def chat_of(chat_info: Any) -> Chat | None:
-    """The chat of a `chatInfo`; None for what is no chat of the agent (notes, requests, pending links, damaged data)."""
+    """The chat of a `chatInfo`; None for what is no chat of the agent (notes, requests, pending links,
+    damaged data)."""
     if not isinstance(chat_info, dict):
         return None
     if chat_info.get("type") == "direct":
@@ -113,8 +115,8 @@ def chat_of(chat_info: Any) -> Chat | None:
 
 
 def scope_of(scope: Any) -> str | None:
-    """The suffix of a reference for a `groupChatScope`: `(_support)`, `(_support:44)`, "" without one; None when it is
-    of a kind that is not known."""
+    """The suffix of a reference for a `groupChatScope`: `(_support)`, `(_support:44)`, "" without one; None
+    when it is of a kind that is not known."""
     if scope is None:
         return ""
     if not isinstance(scope, dict) or scope.get("type") != "memberSupport":
@@ -147,7 +149,8 @@ def chat_of_contact(contact: Any) -> Chat | None:
 
 
 def chat_of_group(group: Any, scope: str | None = "") -> Chat | None:
-    """The chat of a groupInfo object, or its conversation `scope`; None when it is damaged or the scope is unknown."""
+    """The chat of a groupInfo object, or its conversation `scope`; None when it is damaged or the scope is
+    unknown."""
     number = _number(group, "groupId")
     if number is None or scope is None:
         return None

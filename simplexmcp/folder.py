@@ -15,7 +15,7 @@ import re
 import secrets
 import stat
 import unicodedata
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -154,8 +154,8 @@ def open_folder(name: str, path: Path, notice: Callable[[str], None]) -> Generat
     """
     before = os.umask(0o077)
     try:
-        _check_parent(path)
         try:
+            _check_parent(path)
             _make(path)
             repaired = _repair(path)
             lock = _lock(name, path / "lock")
@@ -173,11 +173,11 @@ def open_folder(name: str, path: Path, notice: Callable[[str], None]) -> Generat
 
 def read_server(name: str, path: Path) -> ServerInfo | None:
     """`server.json` of agent `name`; None when the agent was never started. Raises UserError."""
-    if not path.exists() and not path.is_symlink():
-        return None
-    _check_parent(path)
-    _check_owned(path, directory=True)
     try:
+        if not os.path.lexists(path):
+            return None
+        _check_parent(path)
+        _check_owned(path, directory=True)
         data = read_private(path / "server.json")
     except FileNotFoundError:
         return None
@@ -255,7 +255,9 @@ def write_private(path: Path, data: bytes) -> None:
     new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        # Some file systems can't do this for a folder; the file itself is on the disk.
+        with suppress(OSError):
+            os.fsync(folder)
     finally:
         os.close(folder)
 
@@ -277,20 +279,15 @@ def _make(path: Path) -> None:
 
 
 def _check_parent(path: Path) -> None:
-    """Whoever owns the folder that holds DATA can put another in its place."""
-    parent = path.parent
-    if parent.is_symlink():
-        raise UserError(f"{printable(str(parent))} is a symlink. Give its real path with --data.")
-    try:
-        found = parent.stat()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise disk_error(parent, error) from error
+    """Whoever may change the folder that holds DATA can put another in its place."""
+    if path.parent.is_symlink():
+        raise UserError(f"{printable(str(path.parent))} is a symlink. Give its real path with --data.")
+    holder = next((parent for parent in path.parents if parent.exists()), path)
+    found = holder.stat()
     if found.st_uid not in (0, os.getuid()):
-        raise UserError(f"{printable(str(parent))} belongs to another user. Choose another folder with --data.")
+        raise UserError(f"{printable(str(holder))} belongs to another user. Choose another folder with --data.")
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        raise UserError(f"{printable(str(parent))} can be changed by every user. Choose another folder with --data.")
+        raise UserError(f"{printable(str(holder))} can be changed by every user. Choose another folder with --data.")
 
 
 def _check_owned(path: Path, *, directory: bool) -> os.stat_result:
@@ -324,9 +321,18 @@ def _repair(path: Path) -> list[str]:
         directory = entry == path or entry.name in ("tmp", "files", "forwarded")
         mode = stat.S_IMODE(_check_owned(entry, directory=directory).st_mode)
         if mode & 0o077:
+            if entry == path:
+                _check_not_foreign(path)
             entry.chmod(0o700 if directory else 0o600)
             repaired.append(f"{'the folder' if entry == path else entry.name} {mode:04o}")
     return repaired
+
+
+def _check_not_foreign(path: Path) -> None:
+    """A folder of other things, such as a home folder, keeps its mode."""
+    names = {entry.name for entry in path.iterdir()}
+    if names and names.isdisjoint({"lock", "token", "server.json", "simplex_chat.db", "sandbox.json"}):
+        raise UserError(f"{printable(str(path))} holds other things. Choose an empty folder with --data.")
 
 
 def _lock(name: str, path: Path) -> int:

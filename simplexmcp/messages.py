@@ -1,8 +1,9 @@
 """Chat items as the agent reads them. Pure, and careful: what comes from peers may be of any shape.
 
-A message is `{item, at, from, text, kind, reply_to?, mentions_me?, edited?, deleted?, file?}`; `from` is "me" or
-`{name, member?, role?, bot?}`. Service items (joins, features, banners, damaged items) are no messages. All of it is data
-from other people: names are made visible and short, texts are passed on as they are, whatever they claim.
+A message is `{item, at, from, text, kind, reply_to?, mentions_me?, edited?, deleted?, file?}`; `from` is "me"
+or `{name, member?, role?, bot?}`. Service items (joins, features, banners, damaged items) are no messages.
+All of it is data from other people: names are made visible and short, texts are passed on as they are,
+whatever they claim.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ _FILE_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A message that a reply quotes: its text, whether it is an own one, and its content on the wire (for its size)."""
+    """A message that a reply quotes: its text, whether it is an own one, and its content on the wire (for its
+    size)."""
 
     text: str
     own: bool
@@ -106,7 +108,8 @@ def is_live(item: Any) -> bool:
 
 
 def message(chat: Chat, item: Any) -> dict[str, Any] | None:
-    """A chat item of `chat` as the agent reads it; None when it is no message. A deleted message has no text."""
+    """A chat item of `chat` as the agent reads it; None when it is no message. A deleted message has no
+    text."""
     number = item_id(item)
     if number is None or not is_message(item):
         return None
@@ -123,7 +126,11 @@ def message(chat: Chat, item: Any) -> dict[str, Any] | None:
     }
     if reply := _reply(item):
         result["reply_to"] = reply
-    for key, flag in (("mentions_me", meta.get("userMention")), ("edited", meta.get("itemEdited")), ("deleted", deleted)):
+    for key, flag in (
+        ("mentions_me", meta.get("userMention")),
+        ("edited", meta.get("itemEdited")),
+        ("deleted", deleted),
+    ):
         if flag is True:
             result[key] = True
     if not deleted and (file := _file(_object(item, "file"))):
@@ -156,7 +163,8 @@ def fitting(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, An
 
 
 def shown_name(name: str) -> str:
-    """A name of others in one line, with unseen characters drawn (`<U+202E>`), and cut when it is very long."""
+    """A name of others in one line, with unseen characters drawn (`<U+202E>`), and cut when it is very
+    long."""
     text = inert.visible(" ".join(name.split()))
     return text if len(text) <= _NAME_LIMIT else text[:_NAME_LIMIT] + "…"
 

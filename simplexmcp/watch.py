@@ -1,8 +1,9 @@
 """Collecting what arrives while somebody waits.
 
-One event pump feeds `Watch.on_event`; an `Inbox` keeps the received messages of one chat, or of all, from the moment it is
-opened, by item number: a number is never given twice, so a message that is seen again (event, reading after a lost link)
-is one message. `Joins` keeps what is seen of new connections. Both only collect; reading and marking is the caller's.
+One event pump feeds `Watch.on_event`; an `Inbox` keeps the received messages of one chat, or of all, from the
+moment it is opened, by item number: a number is never given twice, so a message that is seen again (event,
+reading after a lost link) is one message. `Joins` keeps what is seen of new connections. Both only collect;
+reading and marking is the caller's.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from simplexmcp.chats import chat_of, chat_of_contact, chat_of_group
 from simplexmcp.core.link import LINK_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
     from simplexmcp.chats import Chat
     from simplexmcp.core.link import Event
 
-__all__ = ["CAPACITY", "Arrival", "Inbox", "Join", "Joins", "Watch"]
+__all__ = ["CAPACITY", "Arrival", "Inbox", "Join", "Joins", "Watch", "changes_in"]
 
 CAPACITY = 100
 """Messages that an inbox keeps; later ones are counted."""
@@ -69,9 +70,12 @@ class Inbox(_Changing):
         self.ref = ref
         self.floor = 0
         self.gap = False
-        """The link was lost and is there again: what arrived meanwhile must be read from the chat, then set False."""
+        """The link was lost and is there again: what arrived meanwhile must be read from the chat, then set
+        False."""
         self.gone = False
-        """The chat went."""
+        """The chat went from here; its number may be given to another."""
+        self.ended = False
+        """Nothing more will come: the other side ended the chat, or the server stops."""
         self.last_at: float | None = None
         """When the last message arrived or became final, by trio's clock."""
         self._kept: dict[int, Arrival] = {}
@@ -113,8 +117,8 @@ class Inbox(_Changing):
         self.touch()
 
     def update(self, chat: Chat, item: dict[str, Any]) -> None:
-        """An edit or the next state of a live message. One of a message that is not known is a new message when it is
-        unread: so the core delivers the edit of a message that never came."""
+        """An edit or the next state of a live message. One of a message that is not known is a new message
+        when it is unread: so the core delivers the edit of a message that never came."""
         if messages.item_id(item) in self._kept or messages.is_unread(item):
             self.add(chat, item)
 
@@ -135,7 +139,10 @@ class Inbox(_Changing):
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Forget messages: deleted for good, or given to the agent by another call."""
-        if any([self._kept.pop(number, None) for number in numbers]):
+        before = len(self._kept)
+        for number in numbers:
+            self._kept.pop(number, None)
+        if len(self._kept) != before:
             self.touch()
 
     def start_after(self, number: int) -> None:
@@ -143,9 +150,10 @@ class Inbox(_Changing):
         self.floor = number
         self.drop([known for known in self._kept if known <= number])
 
-    def leave(self) -> None:
-        """The chat went: nothing more will come."""
-        self.gone = True
+    def end(self, *, gone: bool = False) -> None:
+        """Nothing more will come."""
+        self.ended = True
+        self.gone = self.gone or gone
         self.touch()
 
     def reread(self) -> None:
@@ -156,8 +164,8 @@ class Inbox(_Changing):
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """One sign of a new connection: the event's tag, the chat as it is now, the connection's number, and for a business
-    the contact that the chat replaces."""
+    """One sign of a new connection: the event's tag, the chat as it is now, the connection's number, and for
+    a business the contact that the chat replaces."""
 
     tag: str
     chat: Chat
@@ -181,6 +189,11 @@ class Joins(_Changing):
             self.seen.append(join)
         self.touch()
 
+    def found(self, chat: Chat, connection: int | None) -> None:
+        """A chat as it was read after a gap: a sign as its event would have been."""
+        tag = "contactConnected" if chat.ref.startswith("@") else "userJoinedGroup"
+        self.add(Join(tag, chat, connection))
+
     def reread(self) -> None:
         """The link is there again."""
         self.gap = True
@@ -193,9 +206,11 @@ class Watch:
 
     def __init__(self) -> None:
         self.user_id: int | None = None
-        """The agent's user, once known: what other profiles of the same core get is none of the agent's business."""
+        """The agent's user, once known: what other profiles of the same core get is none of the agent's
+        business."""
         self._inboxes: list[Inbox] = []
         self._joins: list[Joins] = []
+        self._stopped = False
         self._handlers: dict[str, Callable[[Event], None]] = {
             "newChatItems": self._new_items,
             "chatItemUpdated": self._updated,
@@ -207,6 +222,9 @@ class Watch:
             "groupLinkConnecting": self._group,
             "businessLinkConnecting": self._group,
             "userJoinedGroup": self._group,
+            "contactDeletedByContact": self._contact_ended,
+            "deletedMemberUser": self._group_ended,
+            "groupDeleted": self._group_ended,
             LINK_UP: self._link_up,
         }
 
@@ -217,9 +235,11 @@ class Watch:
             handler(event)
 
     @contextmanager
-    def collect(self, ref: str | None) -> Iterator[Inbox]:
-        """An inbox for the messages of chat `ref` that arrive from now on; None: of every chat but the control chat."""
+    def collect(self, ref: str | None) -> Generator[Inbox]:
+        """An inbox for the messages of chat `ref` that arrive from now on; None: of every chat but the
+        control chat."""
         inbox = Inbox(ref)
+        inbox.ended = self._stopped
         self._inboxes.append(inbox)
         try:
             yield inbox
@@ -227,7 +247,7 @@ class Watch:
             self._inboxes.remove(inbox)
 
     @contextmanager
-    def joins(self) -> Iterator[Joins]:
+    def joins(self) -> Generator[Joins]:
         """The signs of new connections from now on."""
         joins = Joins()
         self._joins.append(joins)
@@ -243,13 +263,19 @@ class Watch:
             if inbox is not but:
                 inbox.drop(taken)
 
+    def stop(self) -> None:
+        """The server stops: every wait ends, and what was collected is its result."""
+        self._stopped = True
+        for inbox in self._inboxes:
+            inbox.end()
+
     def chat_gone(self, base: str) -> None:
         """The chat `base` (`#15`) was left or deleted: the waits for it end, its messages are forgotten."""
         for inbox in self._inboxes:
             gone = [a for a in inbox.ready() if a.chat.base == base]
             inbox.drop([number for a in gone if (number := messages.item_id(a.item)) is not None])
             if inbox.ref is not None and inbox.ref.partition("(")[0] == base:
-                inbox.leave()
+                inbox.end(gone=True)
 
     def _is_ours(self, event: Event) -> bool:
         if self.user_id is None or not isinstance(user := event.get("user"), dict):
@@ -313,9 +339,38 @@ class Watch:
         for joins in self._joins:
             joins.add(join)
 
+    def _contact_ended(self, event: Event) -> None:
+        self._end_waits(chat_of_contact(event.get("contact")))
+
+    def _group_ended(self, event: Event) -> None:
+        self._end_waits(chat_of_group(event.get("groupInfo")))
+
+    def _end_waits(self, chat: Chat | None) -> None:
+        """The other side ended a chat; its messages stay, to be read."""
+        for inbox in self._inboxes:
+            if chat is not None and inbox.ref is not None and inbox.ref.partition("(")[0] == chat.ref:
+                inbox.end()
+
     def _link_up(self, _: Event) -> None:
         for waiting in (*self._inboxes, *self._joins):
             waiting.reread()
+
+
+def changes_in(event: Event) -> list[tuple[int, dict[str, Any] | None]]:
+    """The messages that an event changes, by number, with their new state; None for one that is deleted for
+    good."""
+    if event.get("type") == "chatItemUpdated":
+        item = _object(_object(event.get("chatItem")).get("chatItem"))
+        return [] if (number := messages.item_id(item)) is None else [(number, item)]
+    if event.get("type") != "chatItemsDeleted":
+        return []
+    changes: list[tuple[int, dict[str, Any] | None]] = []
+    for deletion in _objects(event.get("chatItemDeletions")):
+        marked, gone = _object(deletion.get("toChatItem")), _object(deletion.get("deletedChatItem"))
+        item = _object((marked or gone).get("chatItem"))
+        if (number := messages.item_id(item)) is not None:
+            changes.append((number, item if marked else None))
+    return changes
 
 
 def _object(node: Any) -> dict[str, Any]:

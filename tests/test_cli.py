@@ -152,3 +152,32 @@ def test_quick_commands_import_nothing_heavy(words: list[str], more: tuple[str, 
     assert "simplexmcp.cli" in imported
     assert not [name for name in imported if name.partition(".")[0] in (*HEAVY, *more)]
     assert not [name for name in imported if name.startswith("simplexmcp.core")]
+
+
+def test_the_log_shows_ours_from_the_level_and_of_libraries_only_warnings():
+    """S15: what libraries log below that may hold tokens and texts."""
+    script = (
+        "import logging; from simplexmcp import cli; cli._start_log('DEBUG')\n"
+        "for name in ('simplexmcp.core.link', 'mcp.server', 'hypercorn.error'):\n"
+        "    logging.getLogger(name).debug('low %s', name); logging.getLogger(name).warning('high %s', name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "DEBUG simplexmcp.core.link: low simplexmcp.core.link",
+        "WARNING simplexmcp.core.link: high simplexmcp.core.link",
+        "WARNING mcp.server: high mcp.server",
+        "WARNING hypercorn.error: high hypercorn.error",
+    ]
+
+
+def test_a_defect_shows_its_traceback_only_at_level_debug():
+    for level in ("DEBUG", "WARNING"):
+        script = (
+            f"from simplexmcp import cli; cli._start_log('{level}')\n"
+            "cli._COMMANDS['serve'] = lambda rest: 1 // 0\n"
+            "raise SystemExit(cli.run(['serve']))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) == (level == "DEBUG")

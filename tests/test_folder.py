@@ -114,6 +114,20 @@ def test_looser_modes_are_repaired_with_one_line(data: Path):
     assert opened(data)[1] == []
 
 
+def test_a_folder_of_other_things_is_left_as_it_is(data: Path):
+    data.mkdir(parents=True)
+    data.chmod(0o755)
+    opened(data)
+    (data / "lock").unlink()
+    for name in ("token", "headers.json"):
+        (data / name).unlink()
+    (data / "letters").mkdir()
+    data.chmod(0o755)
+    with pytest.raises(UserError, match="holds other things"):
+        opened(data)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o755
+
+
 def test_a_folder_that_is_a_symlink_is_refused(data: Path, tmp_path: Path):
     (tmp_path / "real").mkdir()
     data.parent.mkdir()
@@ -189,6 +203,26 @@ def test_a_parent_that_everybody_may_change_is_refused_unless_it_is_sticky(data:
         opened(data)
     data.parent.chmod(0o1777)
     opened(data)
+
+
+def test_a_place_that_everybody_may_change_is_refused_for_folders_to_be_made_too(data: Path, tmp_path: Path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(UserError, match="can be changed by every user"):
+        opened(data)
+    assert not data.parent.exists()
+
+
+def test_a_folder_that_can_not_be_looked_at_gives_one_line(data: Path, monkeypatch: pytest.MonkeyPatch):
+    def denied(self: Path, **rest):
+        raise PermissionError(13, "Permission denied")
+
+    opened(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", denied)
+        with pytest.raises(UserError, match="Permission denied"):
+            opened(data)
+        with pytest.raises(UserError, match="Permission denied"):
+            read_server("my-agent", data)
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(data: Path):

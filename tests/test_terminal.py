@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import logging
+import sys
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simplexmcp.terminal import printable
+from simplexmcp.terminal import PrintableFormatter, printable
 
 
 def test_escape_sequences_lose_their_escape():
@@ -25,3 +27,21 @@ def test_nothing_active_is_left_and_it_can_be_encoded(text: str):
     shown = printable(text)
     shown.encode()
     assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+
+
+def record(message: str, *args: object, exc_info: object = None) -> logging.LogRecord:
+    return logging.LogRecord("simplexmcp.x", logging.WARNING, "x.py", 1, message, args, exc_info)  # type: ignore[arg-type]
+
+
+def test_a_log_line_steers_no_terminal():
+    line = PrintableFormatter("%(levelname)s %(message)s").format(record("from %s", "\x1b]0;x\x07\u202e"))
+    assert line == "WARNING from <U+001B>]0;x<U+0007><U+202E>"
+
+
+def test_a_traceback_in_the_log_keeps_its_lines():
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError:
+        text = PrintableFormatter("%(message)s").format(record("failed", exc_info=sys.exc_info()))
+    assert text.splitlines()[0] == "failed"
+    assert text.splitlines()[-1] == "ValueError: <U+001B>[2J"

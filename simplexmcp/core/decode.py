@@ -11,7 +11,7 @@ from simplexmcp.errors import CoreError, core_error
 if TYPE_CHECKING:
     from simplexmcp.core.link import Event
 
-__all__ = ["REQUEST_ERROR", "Answer", "UnreadableError", "event_text", "frame", "result_text"]
+__all__ = ["REQUEST_ERROR", "Answer", "UnreadableError", "event_text", "frame", "json_object", "result_text"]
 
 REQUEST_ERROR = "chatCmdError"
 """Tag of an error that answers a command. Without an id, it says that a request could not be read at all."""
@@ -34,7 +34,7 @@ class Answer:
 
 def frame(data: str | bytes) -> Answer | Event:
     """A frame of the WebSocket: an answer, or an event. UnreadableError when it is neither."""
-    envelope = _json_object(data)
+    envelope = json_object(data)
     body = _body(envelope, "resp")
     corr_id = envelope.get("corrId")
     if corr_id is None:
@@ -46,12 +46,12 @@ def frame(data: str | bytes) -> Answer | Event:
 
 def result_text(text: str | bytes) -> Event | CoreError:
     """What libsimplex returned for a command."""
-    return _outcome(_body(_json_object(text), "result"))
+    return _outcome(_body(json_object(text), "result"))
 
 
 def event_text(text: str | bytes) -> Event:
     """An event that libsimplex returned. An asynchronous error is a `chatError`, as over the WebSocket."""
-    return _body(_json_object(text), "result")
+    return _body(json_object(text), "result")
 
 
 def _body(envelope: dict[str, Any], usual: str) -> Event:
@@ -71,7 +71,8 @@ def _outcome(body: Event) -> Event | CoreError:
     return core_error(error if isinstance(error, dict) else {})
 
 
-def _json_object(data: str | bytes) -> dict[str, Any]:
+def json_object(data: str | bytes) -> dict[str, Any]:
+    """The object that `data` is as JSON. UnreadableError when it is none."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import ssl
 from typing import TYPE_CHECKING, TypeAlias, cast, final
 
+import h11
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, wrap_client_stream
+from wsproto.utilities import ProtocolError as WebSocketProtocolError
 
 from simplexmcp.core.address import is_loopback
 
@@ -25,6 +28,9 @@ Dial: TypeAlias = "Callable[[WebSocketAddress], Awaitable[trio.abc.Stream]]"
 
 _MAX_MESSAGE = 2**31 - 1
 _RECEIVE = 64 * 1024
+_log = logging.getLogger(__name__)
+
+_NO_WEBSOCKET = "what listens there is no WebSocket"
 
 
 @final
@@ -51,31 +57,56 @@ async def dial(address: WebSocketAddress) -> trio.abc.Stream:
     secure = trio.SSLStream(stream, ssl.create_default_context(), server_hostname=address.host, https_compatible=True)
     try:
         await secure.do_handshake()
-    except (trio.BrokenResourceError, OSError) as error:
-        raise NotOpenedError(_tls_reason(error)) from None
-    except BaseException:
+    except BaseException as error:
         await trio.aclose_forcefully(secure)
+        if isinstance(error, (trio.BrokenResourceError, OSError)):
+            raise NotOpenedError(_tls_reason(error)) from None
         raise
     return secure
 
 
 async def handshake(nursery: trio.Nursery, stream: trio.abc.Stream, address: WebSocketAddress) -> WebSocketConnection:
-    """The WebSocket over an open stream; its reader runs in `nursery`."""
-    try:
-        return await wrap_client_stream(
-            nursery,
-            cast("trio.SocketStream", stream),
-            address.host_and_port,
-            address.resource,
-            extra_headers=address.headers,
-            max_message_size=_MAX_MESSAGE,
-            receive_buffer_size=_RECEIVE,
-        )
-    except ConnectionRejected as error:
-        status = error.status_code
-        raise NotOpenedError(f"it answered HTTP {status} instead of opening a WebSocket", status) from None
-    except (HandshakeError, ConnectionClosed, trio.BrokenResourceError, OSError):
-        raise NotOpenedError("what listens there is no WebSocket") from None
+    """The WebSocket over an open stream; its reader runs in `nursery`, and never fails."""
+    reader = _Reader(nursery)
+    with reader.opening:
+        try:
+            return await wrap_client_stream(
+                cast("trio.Nursery", reader),
+                cast("trio.SocketStream", stream),
+                address.host_and_port,
+                address.resource,
+                extra_headers=address.headers,
+                max_message_size=_MAX_MESSAGE,
+                receive_buffer_size=_RECEIVE,
+            )
+        except (HandshakeError, ConnectionClosed):
+            raise NotOpenedError(_NO_WEBSOCKET) from None
+    if (status := reader.rejected_with) is not None:
+        raise NotOpenedError(f"it answered HTTP {status} instead of opening a WebSocket", status)
+    raise NotOpenedError(_NO_WEBSOCKET)
+
+
+@final
+class _Reader:
+    """Stands in for the nursery where trio-websocket starts a connection's reader. The reader raises what a
+    strange peer makes it raise, and a handshake without a reader waits for ever: its end ends `opening`."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.opening = trio.CancelScope()
+        self.rejected_with: int | None = None
+        self._nursery = nursery
+
+    def start_soon(self, reader: Callable[[], Awaitable[None]]) -> None:
+        self._nursery.start_soon(self._run, reader)
+
+    async def _run(self, reader: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await reader()
+        except ConnectionRejected as error:
+            self.rejected_with = error.status_code
+        except (ConnectionClosed, WebSocketProtocolError, h11.ProtocolError) as error:
+            _log.debug("The connection broke: %s", type(error).__name__)
+        self.opening.cancel()
 
 
 def _os_reason(error: BaseException) -> str:

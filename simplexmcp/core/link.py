@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     import trio
 
-__all__ = ["LINK_DOWN", "LINK_UP", "Event", "Link"]
+__all__ = ["LINK_DOWN", "LINK_SHARED", "LINK_UP", "Event", "Link"]
 
 Event: TypeAlias = dict[str, Any]
 """A response or event of the core: `{"type": TAG, …}`. An asynchronous error is
@@ -19,6 +19,11 @@ LINK_DOWN = "linkDown"
 LINK_UP = "linkUp"
 """Tag of our own event `{"type": "linkUp"}`: the link is there again. Events of the time between may be
 lost: read the chats again."""
+
+
+LINK_SHARED = "linkShared"
+"""Tag of our own event `{"type": "linkShared", "clients": N}`: so many others are connected to the same core and
+take events away; with 0, they are gone: read the chats again."""
 
 
 class Link(Protocol):

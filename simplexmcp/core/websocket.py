@@ -5,8 +5,8 @@
 - Only the writer task touches the socket, so that a cancelled `send` cannot leave half a frame on it.
 - The core works on the commands of a connection one after the other, and reads nothing more, not even pings,
   while two wait.
-- The core gives each event to one of its clients. Another client on the same port takes events away, and
-  nothing in what is left shows the gap.
+- The core gives each event to one of its clients. Another client on the same port takes events away: it is
+  looked for, and reported as a LINK_SHARED event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from simplexmcp.core import dial as dialing
 from simplexmcp.core.address import websocket_address
 from simplexmcp.core.decode import REQUEST_ERROR, Answer, UnreadableError, frame
 from simplexmcp.core.grammar import checked_command, to_json
-from simplexmcp.core.link import LINK_DOWN, LINK_UP
+from simplexmcp.core.link import LINK_DOWN, LINK_SHARED, LINK_UP
+from simplexmcp.core.neighbours import other_clients
 from simplexmcp.core.pending import Pending, background
 from simplexmcp.errors import LinkLost, UserError, core_error
 
@@ -60,22 +61,34 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_websocket(
-    url: str | WebSocketAddress, *, dial: Dial = dialing.dial, now: Callable[[], float] = time.time
+    url: str | WebSocketAddress,
+    *,
+    dial: Dial = dialing.dial,
+    now: Callable[[], float] = time.time,
+    others: Callable[[WebSocketAddress], int | None] = other_clients,
 ) -> AsyncGenerator[Link, None]:
     """A link over `ws://HOST:PORT[/PATH]` (this machine only) or `wss://USER:PASSWORD@HOST`. UserError when
-    it does not open at first. `dial` opens the byte stream; `now` is wall time."""
+    it does not open at first. `dial` opens the byte stream; `now` is wall time; `others` counts the other clients."""
     address = websocket_address(url) if isinstance(url, str) else url
-    link = _WebSocketLink(address, dial, now)
+    link = _WebSocketLink(address, dial, now, others)
     async with background(link.run, link.close, _CLOSE_WAIT):
         yield link
 
 
 @final
 class _WebSocketLink:
-    def __init__(self, address: WebSocketAddress, dial: Dial, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        address: WebSocketAddress,
+        dial: Dial,
+        now: Callable[[], float],
+        others: Callable[[WebSocketAddress], int | None],
+    ) -> None:
         self._address = address
         self._dial = dial
         self._now = now
+        self._others = others
+        self._clients = 0
         self._pending = Pending()
         self._outbox: trio.MemorySendChannel[tuple[Command, str]] | None = None
         self._down_since: float | None = None
@@ -138,7 +151,9 @@ class _WebSocketLink:
         except dialing.NotOpenedError as error:
             if first:
                 raise self._not_there(error) from None
-            self._reason = str(error)
+            if str(error) != self._reason:
+                self._reason = str(error)
+                _log.warning("SimpleX at %s does not open: %s.", self._address, error)
         finally:
             self._outbox = None
             self._pending.lose_all(self._reason)
@@ -169,23 +184,20 @@ class _WebSocketLink:
     async def _connection(self, opened: Callable[[], None]) -> str:
         """Opens one connection, serves it, and gives the reason of its end."""
         stream = await _in_time(self._dial(self._address))
-        failure: NotOpenedError | None = None
-        reason = "the connection broke"
+        outcome: str | NotOpenedError = ""
         try:
             async with trio.open_nursery() as nursery:
                 try:
                     connection = await _in_time(dialing.handshake(nursery, stream, self._address))
-                    reason = await self._converse(connection, opened)
+                    outcome = await self._converse(connection, opened)
                 except dialing.NotOpenedError as error:
-                    failure = error
+                    outcome = error
                 nursery.cancel_scope.cancel()
-        except* ProtocolError:
-            reason = "what came was no WebSocket"
         finally:
             await trio.aclose_forcefully(stream)
-        if failure is not None:
-            raise failure
-        return reason
+        if isinstance(outcome, dialing.NotOpenedError):
+            raise outcome
+        return outcome
 
     async def _converse(self, connection: WebSocketConnection, opened: Callable[[], None]) -> str:
         """Commands, events and pings over an open connection, until it ends; gives the reason."""
@@ -251,9 +263,10 @@ class _WebSocketLink:
             await trio.sleep_forever()
 
     async def _watch(self, connection: WebSocketConnection, conversation: trio.CancelScope) -> None:
-        """Ends the conversation with a core that is gone without a word."""
+        """Ends the conversation with a core that is gone without a word, and looks for other clients."""
         try:
             while True:
+                self._look_around()
                 await trio.sleep(_PING_EVERY)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._alarm, conversation)
@@ -261,6 +274,20 @@ class _WebSocketLink:
                     nursery.cancel_scope.cancel()
         except* (ConnectionClosed, ProtocolError):
             await trio.sleep_forever()
+
+    def _look_around(self) -> None:
+        clients = self._others(self._address) or 0
+        if clients == self._clients:
+            return
+        self._clients = clients
+        self._to_reader.send_nowait({"type": LINK_SHARED, "clients": clients})
+        if clients:
+            _log.warning(
+                "Another program (%d) is connected to SimpleX at %s: it takes messages away from the agent, and "
+                "can send without approval.",
+                clients,
+                self._address,
+            )
 
     async def _alarm(self, conversation: trio.CancelScope) -> None:
         await trio.sleep(_PONG_WAIT)

@@ -20,7 +20,7 @@ from simplexmcp.listener.stream import EventStream
 
 if TYPE_CHECKING:
     from simplexmcp.listener.limits import Limits
-    from simplexmcp.listener.replies import Request
+    from simplexmcp.listener.replies import Request, Settle
 
 __all__ = ["Calls", "Closing", "OpenCall", "Session"]
 
@@ -79,10 +79,6 @@ class OpenCall:
             self.ended = why
             self.scope.cancel(reason=why)
 
-    def leave(self) -> None:
-        """The client is gone: nobody waits for the answer."""
-        self.end("the client has left")
-
     @property
     def streams(self) -> bool:
         """Whether the answer has begun as an event stream."""
@@ -92,13 +88,13 @@ class OpenCall:
         """No sign of life any more: the answer is on its way."""
         self.due = inf
 
-    async def answer(self, body: bytes) -> None:
-        """Sends the JSON-RPC response: as JSON, or as the last event when the stream has begun."""
+    async def answer(self, body: bytes, settle: Settle = None) -> None:
+        """Sends the JSON-RPC response, as JSON or as the last event; then `settle`, if it was delivered."""
         self.rest()
         if self._stream is None:
-            await respond(self._request, 200, body)
+            await respond(self._request, 200, body, settle=settle)
         else:
-            await self._stream.finish(event(body))
+            await self._stream.finish(event(body), settle)
 
 
 @final
@@ -108,6 +104,7 @@ class Calls:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._open: set[OpenCall] = set()
+        self._over = ""
         self._none: trio.Event | None = None
         self._due: list[tuple[float, int, OpenCall]] = []
         self._order = count()
@@ -140,16 +137,14 @@ class Calls:
             return None
         call = OpenCall(self, request, session, request_id, token)
         self._open.add(call)
-        request.connection.on_gone = call.leave
-        if request.connection.gone:
-            call.leave()
+        if self._over:
+            call.end(self._over)
         call.due = trio.current_time() + self.limits.first_byte
         self._expect(call)
         return call
 
-    def close(self, call: OpenCall, request: Request) -> None:
+    def close(self, call: OpenCall) -> None:
         """The call has got its answer, or its client has gone."""
-        request.connection.on_gone = None
         call.due = inf
         self._open.discard(call)
         if self._none is not None and not self._open:
@@ -170,7 +165,8 @@ class Calls:
                 call.end("cancelled by the client")
 
     def end_all(self, why: str) -> None:
-        """Ends every open call; each client reads `why`."""
+        """Ends every open call, and each that is still to come; each client reads `why`."""
+        self._over = why
         for call in list(self._open):
             call.end(why)
 

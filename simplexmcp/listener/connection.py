@@ -1,12 +1,13 @@
 """One client's connection, between trio's socket and hypercorn.
 
-hypercorn shields its writes and hears of a lost client only in its own loop. Here both borders are watched: `on_gone`
-is called at once when the client has left, `delivered` says whether the last write went to a client that was there, and
-`abort` ends even a write that waits for a client that does not read.
+Everything that is done for a client happens in its connection's `scope`, which is cancelled as soon as the client has
+left: hypercorn alone would keep the connection until its idle time is over, and shields its writes so that nothing but
+a closed socket ends one to a client that does not read (`abort`).
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, final
 
 import trio
@@ -16,20 +17,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
+log = logging.getLogger(__name__)
+
 
 @final
 class Connection:
     """The stream that hypercorn serves; the app finds it in the request's state."""
 
-    __slots__ = ("_corked", "_kept", "_stream", "delivered", "gone", "on_gone")
+    __slots__ = ("_corked", "_kept", "_settle", "_stream", "scope")
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._kept = b""
         self._corked = False
-        self.delivered = False
-        self.gone = False
-        self.on_gone: Callable[[], None] | None = None
+        self._settle: Callable[[], None] | None = None
+        self.scope = trio.CancelScope()
 
     @property
     def socket(self) -> trio.socket.SocketType:
@@ -41,8 +43,13 @@ class Connection:
         self._corked = True
 
     def uncork(self) -> None:
-        """The next send takes the kept bytes along."""
+        """The next write takes the kept bytes along."""
         self._corked = False
+
+    def on_delivery(self, settle: Callable[[], None] | None) -> None:
+        """The next write is the end of an answer: when it went to a client that was there, `settle` is called in the
+        same breath, so that no next request of this client can come before."""
+        self._settle = settle
 
     async def send_all(self, data: bytes) -> None:
         """Sends; raises trio's errors of a lost or closed stream. Callers hold a lock, which is their checkpoint."""
@@ -53,13 +60,19 @@ class Connection:
             data, self._kept = self._kept + data, b""
         if not data:
             return
-        self.delivered, present = False, not self.gone
+        settle, self._settle = self._settle, None
+        present = not self.scope.cancel_called
         try:
             await self._stream.send_all(data)
-            self.delivered = present
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._lost()
             raise
+        if settle is not None and present:
+            try:
+                settle()
+            except Exception:
+                # The answer is out; a defect here must not cost the connection.
+                log.exception("Settling a delivered result failed")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Receives; an end of the stream or of the connection means that the client is gone."""
@@ -85,7 +98,4 @@ class Connection:
         self._stream.socket.close()
 
     def _lost(self) -> None:
-        if not self.gone:
-            self.gone = True
-            if self.on_gone is not None:
-                self.on_gone()
+        self.scope.cancel(reason="the client has left")

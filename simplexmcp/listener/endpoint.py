@@ -1,8 +1,8 @@
-"""The MCP endpoint: one POST, one message. Handshake versions (2024-11-05 to 2025-11-25) are served here, around the SDK's
-kernel; every other version goes to `modern`.
+"""The MCP endpoint: one POST, one message. Handshake versions (2024-11-05 to 2025-11-25) are served here, around the
+SDK's kernel; every other version goes to `modern`.
 
-Sessions are soft: `initialize` hands out an id, which only tells clients apart when they cancel a request by its number.
-It is never demanded, so a client lives through a restart of the server.
+Sessions are soft: `initialize` hands out an id, which only tells clients apart when they cancel a request by its
+number. It is never demanded, so a client lives through a restart of the server.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from uuid import uuid4
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from simplexmcp.listener import jsonrpc
-from simplexmcp.listener.kernel import Kernel, refusal
-from simplexmcp.listener.modern import Modern
+from simplexmcp.listener.kernel import refusal
 from simplexmcp.listener.replies import respond
-from simplexmcp.listener.requests import accepts, settle, tool_call
+from simplexmcp.listener.requests import accepts, tool_call
 
 if TYPE_CHECKING:
-    from simplexmcp.listener.calls import Calls, OpenCall
+    from simplexmcp.listener.calls import Calls
     from simplexmcp.listener.jsonrpc import Message
-    from simplexmcp.listener.kernel import Answer
+    from simplexmcp.listener.kernel import Kernel
+    from simplexmcp.listener.modern import Modern
     from simplexmcp.listener.replies import Request
 
 __all__ = ["Endpoint"]
@@ -84,18 +84,12 @@ class Endpoint:
             return
         try:
             answer = await self._kernel.perform(asked.name, asked.arguments, call)
-            await self._answer(request, call, answer, version)
+            if answer is None:
+                await call.answer(jsonrpc.error_body(request_id, jsonrpc.CANCELLED, call.ended))
+            else:
+                await call.answer(_result(request_id, answer.result, version), answer.settle)
         finally:
-            self._calls.close(call, request)
-
-    async def _answer(self, request: Request, call: OpenCall, answer: Answer | None, version: bytes) -> None:
-        if request.connection.gone:
-            return
-        if answer is None:
-            await call.answer(jsonrpc.error_body(call.id, jsonrpc.CANCELLED, call.ended))
-            return
-        await call.answer(_result(call.id, answer.result, version))
-        settle(request, answer)
+            self._calls.close(call)
 
 
 def _result(request_id: jsonrpc.RequestId, result: dict[str, Any], version: bytes) -> bytes:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from simplexmcp.listener.calls import Closing
+    from simplexmcp.listener.connection import Connection
     from simplexmcp.listener.limits import Limits
-    from simplexmcp.listener.replies import Headers, Receive, Send
+    from simplexmcp.listener.replies import Receive, Send
 
 __all__ = ["PATH", "Guard"]
 
@@ -86,7 +87,8 @@ class Guard:
             if name in headers and name in _ONCE:
                 doubled.add(name)
             headers[name] = value
-        request = Request(scope, headers, b"", receive, send, scope["state"]["connection"])
+        connection: Connection = scope["state"]["connection"]
+        request = Request(scope, headers, b"", receive, send, connection)
         refusal = self._judge(scope, headers, doubled)
         if refusal is not None:
             await drain(request, refusal.status, refusal.text, list(refusal.headers))
@@ -142,30 +144,28 @@ class Guard:
         return b"origin" not in doubled and origin in self._origins
 
     async def _body(self, request: Request) -> bytes | _Refusal | None:
-        """The whole body, counted while it comes; None when the client left before its end."""
+        """The whole body, counted while it comes; None when the connection broke before its end."""
         limit = self._limits.body
         too_large = _Refusal(413, f"The body is larger than {limit // 1024} KiB.")
         declared = request.headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared[:20]) > limit:
             return too_large
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         try:
             with trio.CancelScope(deadline=trio.current_time() + self._limits.body_seconds):
                 while (message := await request.receive())["type"] == "http.request":
                     part = message.get("body", b"")
-                    parts.append(part)
-                    size += len(part)
+                    body += part
                     self._buffered += len(part)
-                    if size > limit:
+                    if len(body) > limit:
                         return too_large
                     if self._buffered > self._limits.buffered:
                         return _Refusal(503, "Too many large requests at once.", ((b"retry-after", b"1"),))
                     if not message.get("more_body", False):
-                        return b"".join(parts)
+                        return bytes(body)
                 return None
         finally:
-            self._buffered -= size
+            self._buffered -= len(body)
         return _Refusal(408, f"The body did not come within {self._limits.body_seconds:g} seconds.")
 
 

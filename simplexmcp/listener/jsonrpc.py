@@ -1,7 +1,7 @@
 """JSON-RPC as the endpoint reads and writes it: strict about what comes in, plain ASCII going out.
 
-Strict: one object, UTF-8, no key twice, no NaN or infinity, no half of a surrogate pair, no nesting that could exhaust a
-stack. A body that two readers could understand differently is refused before anybody acts on it.
+Strict: one object, UTF-8, no key twice, no NaN or infinity, no half of a surrogate pair, no nesting that could exhaust
+a stack. A body that two readers could understand differently is refused before anybody acts on it.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _reason(error: ValueError) -> str:
 
 def _depth_exceeds(value: Any, limit: int) -> bool:
     level: list[Any] = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return False

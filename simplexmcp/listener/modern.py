@@ -1,8 +1,8 @@
 """Protocol 2026-07-28 and whatever version comes after, by the SDK's own manager.
 
-The manager judges headers and envelope and calls the tool; its answer is collected, not streamed. What goes to the client
-meanwhile is the same event stream as for older versions: a first byte at once, progress that never blocks, an end that is
-written by nobody who can be cancelled by it.
+The manager judges headers and envelope and calls the tool; its answer is collected, not streamed. What goes to the
+client meanwhile is the same event stream as for older versions: a first byte at once, progress that never blocks, and a
+last write that nothing cancels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from simplexmcp.listener import jsonrpc
 from simplexmcp.listener.replies import respond
-from simplexmcp.listener.requests import ToolCall, settle, tool_call
+from simplexmcp.listener.requests import ToolCall, tool_call
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -50,14 +50,12 @@ class _Collected:
     status: int = 0
     headers: Headers = field(default_factory=list)
     body: bytes = b""
-    ended: bool = False
 
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
             return
         self.body = message.get("body", b"")
-        self.ended = not message.get("more_body", False)
 
     def message(self) -> bytes:
         """The JSON-RPC message of the response."""
@@ -98,21 +96,19 @@ class Modern:
         try:
             await self._hold(request, _Held(call))
         finally:
-            self._calls.close(call, request)
+            self._calls.close(call)
 
     async def _hold(self, request: Request, held: _Held) -> None:
         request.scope[_CALL] = held
         collected = await self._ask_sdk(request)
-        if request.connection.gone or not collected.ended:
-            return
         body = collected.message()
+        # An answer that the SDK turned into an error is not delivered.
+        settle = held.answer.settle if held.answer is not None and "result" in json.loads(body) else None
         if held.call.streams:
-            await held.call.answer(body)
+            await held.call.answer(body, settle)
         else:
             held.call.rest()
-            await respond(request, collected.status, body, _fields(collected))
-        if held.answer is not None and "result" in json.loads(body):
-            settle(request, held.answer)
+            await respond(request, collected.status, body, _fields(collected), settle)
 
     async def _ask_sdk(self, request: Request) -> _Collected:
         """The SDK's answer; it hears a client that leaves through the request's own `receive`."""

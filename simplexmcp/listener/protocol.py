@@ -28,7 +28,7 @@ class Hints:
 @final
 @dataclass(frozen=True)
 class ToolInfo:
-    """A tool as `tools/list` shows it. `schema` is the JSON schema of its arguments (an object); `meta` becomes `_meta`."""
+    """A tool as `tools/list` shows it. `schema` is the JSON schema of its arguments; `meta` becomes `_meta`."""
 
     name: str
     title: str
@@ -43,8 +43,8 @@ class ToolInfo:
 class ToolResult:
     """The answer of a call.
 
-    `content` is a JSON object without lone surrogates; with `is_error` it is `{"error": one sentence}`. `settle` is called
-    once, after the answer was written to a client that is still there; else never.
+    `content` is a JSON object; with `is_error` it is `{"error": one sentence}`. `settle` is called once, after the
+    answer was written to a client that is still there; else never.
     """
 
     content: dict[str, Any]
@@ -56,7 +56,7 @@ class Call(Protocol):
     """One call as its tool sees it."""
 
     def say(self, text: str) -> None:
-        """Sets the progress text of the call; the client gets it now, and again while the call is held. Never blocks."""
+        """Sets the progress text; the client gets it now, and again while the call is held. Never blocks."""
         ...
 
 

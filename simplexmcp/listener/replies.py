@@ -13,10 +13,11 @@ from simplexmcp.listener import jsonrpc
 if TYPE_CHECKING:
     from simplexmcp.listener.connection import Connection
 
-__all__ = ["EVENT_STREAM", "Headers", "Receive", "Request", "Send", "drain", "event", "respond"]
+__all__ = ["EVENT_STREAM", "Headers", "Receive", "Request", "Send", "Settle", "drain", "event", "respond"]
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
+Settle: TypeAlias = "Callable[[], None] | None"
 Headers: TypeAlias = "list[tuple[bytes, bytes]]"
 
 EVENT_STREAM: Headers = [
@@ -42,23 +43,28 @@ class Request:
     started: bool = False
 
 
-async def respond(request: Request, status: int, body: bytes, headers: Headers | None = None) -> None:
-    """Answers with JSON (or with nothing at all), as one packet."""
+async def respond(
+    request: Request, status: int, body: bytes, headers: Headers | None = None, settle: Settle = None
+) -> None:
+    """Answers with JSON (or with nothing at all), as one packet; `settle` is called when it was delivered."""
     request.started = True
     fields: Headers = [(b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store"), *(headers or ())]
     if body:
         fields.append((b"content-type", b"application/json"))
     request.connection.cork()
-    await request.send({"type": "http.response.start", "status": status, "headers": fields})
-    request.connection.uncork()
+    try:
+        await request.send({"type": "http.response.start", "status": status, "headers": fields})
+    finally:
+        request.connection.uncork()
+    request.connection.on_delivery(settle)
     await request.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 async def drain(request: Request, status: int, text: str, headers: Headers) -> None:
     """Refuses a request whose body is not read: answers while the rest of the body runs into nothing.
 
-    Without a reader the server's queue of ten events fills, and the connection would hang for ever. The client gets up to
-    a second to hear the answer before it meets a closed connection.
+    Without a reader the server's queue of ten events fills, and the connection would hang for ever. The client gets up
+    to a second to hear the answer before it meets a closed connection.
     """
     request.started = True
     body = jsonrpc.error_body(None, jsonrpc.REFUSED, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,12 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from simplexmcp.listener.jsonrpc import RequestId
-    from simplexmcp.listener.kernel import Answer
     from simplexmcp.listener.replies import Request
 
-__all__ = ["ToolCall", "accepts", "settle", "tool_call"]
-
-log = logging.getLogger(__name__)
+__all__ = ["ToolCall", "accepts", "tool_call"]
 
 
 @final
@@ -55,14 +51,3 @@ def tool_call(params: dict[str, Any], names: Collection[str]) -> ToolCall | str:
     if isinstance(token, bool) or not isinstance(token, str | int):
         token = None
     return ToolCall(name, arguments, token)
-
-
-def settle(request: Request, answer: Answer) -> None:
-    """Tells the tool that its result was delivered, when the last bytes went to a client that was there."""
-    if answer.settle is None or not request.connection.delivered:
-        return
-    try:
-        answer.settle()
-    except Exception:
-        # The answer is out; a defect here must not cost the connection.
-        log.exception("Settling a delivered result failed")

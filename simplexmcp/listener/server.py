@@ -84,12 +84,15 @@ async def serve(
         limits=limits,
     )
     connections = _Connections(guard, limits)
-    async with trio.SocketListener(trio.socket.from_stdlib_socket(listener)) as accepting, modern.running():
-        async with trio.open_nursery() as helpers:
-            await helpers.start(calls.run)
-            closing.attach(calls)
-            await connections.run(accepting, closing, partial(task_status.started, port))
-            helpers.cancel_scope.cancel()
+    async with (
+        trio.SocketListener(trio.socket.from_stdlib_socket(listener)) as accepting,
+        modern.running(),
+        trio.open_nursery() as helpers,
+    ):
+        await helpers.start(calls.run)
+        closing.attach(calls)
+        await connections.run(accepting, closing, partial(task_status.started, port))
+        helpers.cancel_scope.cancel()
 
 
 @final
@@ -115,6 +118,7 @@ class _Connections:
                     started()
                     await closing.finished.wait()
                     accepting.cancel_scope.cancel()
+                await listener.aclose()
                 # On this sign idle connections close, and the others after their answer.
                 await self._context.terminated.set()
                 with trio.move_on_after(self._limits.grace):
@@ -136,7 +140,8 @@ class _Connections:
         self._open.add(connection)
         state = ConnectionState(cast("Any", {"connection": connection}))
         try:
-            await TCPServer(self._app, self._config, self._context, state, cast("Any", connection))
+            with connection.scope:
+                await TCPServer(self._app, self._config, self._context, state, cast("Any", connection))
         except* Exception:
             # A defect on one connection, such as bytes that hypercorn's parser does not expect, ends that one only.
             log.exception("A connection failed")

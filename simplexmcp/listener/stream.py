@@ -14,7 +14,7 @@ import trio
 from simplexmcp.listener.replies import EVENT_STREAM
 
 if TYPE_CHECKING:
-    from simplexmcp.listener.replies import Request
+    from simplexmcp.listener.replies import Request, Settle
 
 __all__ = ["EventStream"]
 
@@ -41,8 +41,9 @@ class EventStream:
             self._writing = True
             self._nursery.start_soon(self._write)
 
-    async def finish(self, chunk: bytes) -> None:
-        """Writes the last chunk and ends the response. Waits as long as the client does not read."""
+    async def finish(self, chunk: bytes, settle: Settle) -> None:
+        """Writes the last chunk and ends the response; then `settle`, if it was delivered. Waits as long as the client
+        does not read."""
         while self._writing:
             self._next = b""
             self._free = trio.Event()
@@ -50,9 +51,12 @@ class EventStream:
         # The event and the end of the response leave together: a client may close as soon as it has read the event.
         request = self._request
         request.connection.cork()
-        await self._begin()
-        await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
-        request.connection.uncork()
+        try:
+            await self._begin()
+            await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            request.connection.uncork()
+        request.connection.on_delivery(settle)
         await request.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _write(self) -> None:
@@ -72,8 +76,10 @@ class EventStream:
     async def _send(self, chunk: bytes) -> None:
         request = self._request
         request.connection.cork()
-        await self._begin()
-        request.connection.uncork()
+        try:
+            await self._begin()
+        finally:
+            request.connection.uncork()
         await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def _begin(self) -> None:

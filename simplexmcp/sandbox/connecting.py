@@ -21,6 +21,7 @@ __all__ = [
     "connect_contact",
     "connect_group",
     "connect_link",
+    "own_message",
     "new_connection",
     "prepare_contact",
     "prepare_group",
@@ -246,7 +247,7 @@ def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
     if custom is not None:
         response["customUserProfile"] = custom
     if message is not None:
-        core.emit_items_later(_own_request(core, f"@{contact.contact_id}", message))
+        core.emit_items_later(own_message(core, f"@{contact.contact_id}", message))
     return response
 
 
@@ -254,7 +255,8 @@ def _pq_contact(conn: Connection) -> None:
     conn.pq_support = conn.pq_encryption = True
 
 
-def _own_request(core: SimulatedCore, ref: str, message: JsonObject, shared: str | None = None) -> Item:
+def own_message(core: SimulatedCore, ref: str, message: JsonObject, shared: str | None = None) -> Item:
+    """An own message that was sent with a request or as an automatic reply."""
     text = items.content_text(message)
     parts, has_link = items.formatted(text)
     content = {"type": "sndMsgContent", "msgContent": message}
@@ -335,7 +337,7 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
     if custom is not None:
         response["customUserProfile"] = custom
     if message is not None:
-        core.emit_items_later(_own_request(core, f"#{group.group_id}", message))
+        core.emit_items_later(own_message(core, f"#{group.group_id}", message))
     return response
 
 
@@ -454,7 +456,7 @@ def _connect_prepared_invitation(
         response["customUserProfile"] = custom
     if message is not None:
         shared = core.network.new_id()
-        item = _own_request(core, f"@{contact.contact_id}", message, shared)
+        item = own_message(core, f"@{contact.contact_id}", message, shared)
         core.emit_items_later(item)
         body = {"x": "msg.new", "id": shared, "content": message}
         core.send(conn, [body], items=[item.item_id], after=HOP)

@@ -24,6 +24,9 @@ __all__ = ["Event", "SimulatedCore"]
 JsonObject = dict[str, Any]
 Event = dict[str, Any]
 
+QUEUE_SIZE = 1024
+"""Events that are kept while nobody listens; then the core processes no more messages until somebody does."""
+
 _TICK = 0.000_001_37
 """Seconds between two moments of one core, so that no two rows have the same time."""
 
@@ -38,6 +41,7 @@ class SimulatedCore:
         self.started = False
         self.parked: list[Delivery] = []
         self.network_config: JsonObject | None = None
+        self.queue_size = QUEUE_SIZE
         self._subscriber: Callable[[Event], None] | None = None
         self._kept: list[Event] = []
         self._answering: list[Event] | None = None
@@ -65,6 +69,7 @@ class SimulatedCore:
             response = {"type": "chatCmdError", "chatError": e.chat_error}
         finally:
             held, self._answering = self._answering, None
+            self.network.touched()
         for event in held or ():
             self.network.schedule(self.name, "event", {"event": event})
         return response
@@ -72,9 +77,14 @@ class SimulatedCore:
     def subscribe(self, on_event: Callable[[Event], None] | None) -> None:
         """Give all events to this function from now on, those first that came while nobody listened."""
         self._subscriber = on_event
+        if on_event is None:
+            return
         kept, self._kept = self._kept, []
-        for event in kept if on_event else ():
-            self._publish(event)
+        for event in kept:
+            on_event(event)
+        if self.started:
+            parked, self.parked = self.parked, []
+            self.network.reschedule(parked)
 
     def react(self, reaction: Callable[[Event], None]) -> None:
         """Let a member of the population see each event (it does not take it from the subscriber)."""
@@ -123,7 +133,7 @@ class SimulatedCore:
         """Do one delivery; a core that is not started keeps it for its start."""
         if delivery.do == "event":
             self._publish(delivery.data["event"])
-        elif not self.started:
+        elif not self.started or len(self._kept) >= self.queue_size:
             self.parked.append(delivery)
         else:
             from simplexmcp.sandbox import receiving
@@ -210,6 +220,15 @@ class SimulatedCore:
     def conn_by_agent_id(self, agent_id: str) -> Connection | None:
         """The connection with this agent id."""
         return next((c for c in self.state.connections.values() if c.agent_id == agent_id), None)
+
+    def drop_chat(self, ref: str) -> None:
+        """Delete all items of a chat."""
+        for number in self.index.drop_chat(ref):
+            del self.state.items[number]
+
+    def forget_connection(self, conn: Connection) -> None:
+        """Delete a connection's row; what is on its way over it still goes."""
+        self.state.connections.pop(conn.conn_id, None)
 
     # Shapes of the current state
 

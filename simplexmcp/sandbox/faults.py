@@ -37,15 +37,16 @@ class Faults:
     relay_down: bool = False
     """Nothing leaves a core (see `Network.relay_up`)."""
     refusals: list[_Refusal] = field(default_factory=list)
-    drops: dict[str, str] = field(default_factory=dict)
+    drops: dict[str, tuple[str, bool]] = field(default_factory=dict)
 
     def fail(self, prefix: str, error: JsonObject, *, core: str | None = None, times: int = 1) -> None:
         """The next `times` commands that begin with `prefix` are refused with this CHATERROR object."""
         self.refusals.append(_Refusal(prefix, error, core, times))
 
-    def drop(self, core: str, when: str = "") -> None:
-        """The shells lose their connection to the core at its next command that begins with `when`, unanswered."""
-        self.drops[core] = when
+    def drop(self, core: str, when: str = "", *, done: bool = False) -> None:
+        """The shells lose their connection to the core at its next command that begins with `when`, unanswered; the
+        command is carried out before that (`done`) or not at all."""
+        self.drops[core] = (when, done)
 
     def refusal(self, core: str, command: str) -> JsonObject | None:
         """The error for this command, if one is waiting for it."""
@@ -57,13 +58,13 @@ class Faults:
                 return refusal.error
         return None
 
-    def dropped(self, core: str, command: str) -> bool:
-        """Whether the connection is lost instead of this command being answered; only once."""
-        when = self.drops.get(core)
+    def dropped(self, core: str, command: str) -> bool | None:
+        """Whether the connection is lost instead of this command being answered, and then whether it is done; once."""
+        when, done = self.drops.get(core, (None, False))
         if when is None or not command.startswith(when):
-            return False
+            return None
         del self.drops[core]
-        return True
+        return done
 
     def distort(self, event: JsonObject) -> list[JsonObject]:
         """What a subscriber gets for an event: the event itself, and what was added to it and before it."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.sandbox.core import Event, SimulatedCore
 
-__all__ = ["run"]
+__all__ = ["parses", "run"]
 
 ALWAYS, USER, STARTED = 0, 1, 2
 """What must be there before a command: nothing, an active user, a started chat."""
@@ -148,6 +148,12 @@ _UNMODELLED = re.compile(
     r"/(?:freceive|fcancel|fstatus|_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db"
     r"|_call|_tags|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group)\b"
 )
+
+
+def parses(text: str) -> bool:
+    """Whether a text has the form of a command (its JSON is not looked at)."""
+    command = text.rstrip()
+    return _UNMODELLED.match(command) is not None or any(row.pattern.fullmatch(command) for row in _COMMANDS)
 
 
 def run(core: SimulatedCore, text: str) -> Event:

@@ -44,6 +44,7 @@ class ItemIndex:
     def __init__(self, state: CoreState) -> None:
         self._state = state
         self._chats: dict[str, list[Key]] = {}
+        self._shared: dict[str, list[int]] = {}
         for item in state.items.values():
             self.add(item)
 
@@ -55,12 +56,19 @@ class ItemIndex:
     def add(self, item: Item) -> None:
         """A new item of its chat."""
         insort(self._chats.setdefault(item.chat, []), self.key(item))
+        if item.shared_id is not None:
+            self._shared.setdefault(item.shared_id, []).append(item.item_id)
 
     def remove(self, item: Item) -> None:
         """An item that is gone."""
         keys = self._chats[item.chat]
         at = bisect_left(keys, self.key(item))
         del keys[at]
+
+    def by_shared_id(self, shared: str, ref: str | None = None) -> list[Item]:
+        """Items with this shared message id, in all chats or one."""
+        rows = [self._state.items[n] for n in self._shared.get(shared, ()) if n in self._state.items]
+        return [row for row in rows if ref is None or row.chat == ref]
 
     def drop_chat(self, ref: str) -> list[int]:
         """Forget a chat; the ids of its items."""

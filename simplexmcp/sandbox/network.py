@@ -66,6 +66,8 @@ class Network:
         self.seed = seed
         self.serial = 0
         self.changed: Callable[[], None] = _nothing
+        self.touched: Callable[[], None] = _nothing
+        self.population = population
         if population:
             from simplexmcp.sandbox import peers
 
@@ -82,6 +84,7 @@ class Network:
         while self.queue and self.queue[0].due <= self.clock():
             delivery = heappop(self.queue)
             self.core(delivery.core).perform(delivery)
+            self.touched()
         return max(0.0, self.queue[0].due - self.clock()) if self.queue else None
 
     def schedule(self, core: str, do: str, data: JsonObject, *, after: float = 0.0) -> None:
@@ -94,6 +97,11 @@ class Network:
         """Put parked deliveries back, in their order, due now."""
         for parked in deliveries:
             self.schedule(parked.core, parked.do, parked.data)
+
+    def hold(self, core: str, data: JsonObject) -> None:
+        """Keep messages of a core until the relay is there again."""
+        self.serial += 1
+        self.held.append(Delivery(self.clock(), self.serial, core, "sent", data))
 
     def relay_up(self, up: bool = True) -> None:
         """Switch the relay server off or on; while it is off nothing leaves a core."""

@@ -384,6 +384,7 @@ def _mention(state: CoreState, row: Item, member_id: str) -> JsonObject:
             out["memberRef"] = {
                 "groupMemberId": m.member_key,
                 "displayName": state.profiles[m.profile_id].data["displayName"],
+                "localAlias": "",
                 "memberRole": m.role,
             }
     return out
@@ -404,5 +405,5 @@ def _reactions(row: Item) -> list[JsonObject]:
         counts.setdefault(reaction, []).append(who)
     return [
         {"reaction": {"type": "emoji", "emoji": emoji}, "userReacted": "me" in who, "totalReacted": len(who)}
-        for emoji, who in counts.items()
+        for emoji, who in sorted(counts.items())
     ]

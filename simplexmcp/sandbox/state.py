@@ -246,6 +246,7 @@ class CoreState:
     last_item: int = 0
     last_version: int = 0
     servers: JsonObject = field(default_factory=dict)
+    invitations: JsonObject = field(default_factory=dict)  # groupId → who invited, while not answered
     clock: float = 0.0
 
     def to_json(self) -> JsonObject:

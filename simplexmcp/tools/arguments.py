@@ -48,7 +48,11 @@ class Connect(_Arguments):
 
     target: Annotated[
         str,
-        Field(min_length=1, max_length=TARGET_LIMIT, description="SimpleX link, or a name: @name.simplex or #name.simplex."),
+        Field(
+            min_length=1,
+            max_length=TARGET_LIMIT,
+            description="SimpleX link, or a name: @name.simplex or #name.simplex.",
+        ),
     ]
     message: Annotated[str, Field(min_length=1, description="Text sent along with the request.")] | None = None
     incognito: Annotated[bool, Field(description="Show a random name instead of the agent's.")] = False
@@ -78,7 +82,9 @@ class Receive(_Arguments):
 
     tool: ClassVar[str] = "receive"
 
-    chat: Annotated[_Chat, Field(description="Chat ID; without it, the first chat that has something new.")] | None = None
+    chat: Annotated[_Chat, Field(description="Chat ID; without it, the first chat that has something new.")] | None = (
+        None
+    )
     wait: Annotated[_Wait, Field(description="Seconds to wait for a message when nothing is unread.")] = 0
     limit: _Limit = 50
 
@@ -89,8 +95,12 @@ class History(_Arguments):
     tool: ClassVar[str] = "history"
 
     chat: _Chat
-    before: Annotated[_Item, Field(description="Item that the page ends before; without it, the newest page.")] | None = None
-    search: Annotated[str, Field(min_length=1, max_length=200, description="Text that the messages hold.")] | None = None
+    before: (
+        Annotated[_Item, Field(description="Item that the page ends before; without it, the newest page.")] | None
+    ) = None
+    search: Annotated[str, Field(min_length=1, max_length=200, description="Text that the messages hold.")] | None = (
+        None
+    )
     limit: _Limit = 50
 
 
@@ -121,7 +131,7 @@ def checked(model: type[_T], arguments: dict[str, Any]) -> _T:
 
 def schema(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a tool's arguments, without the titles that pydantic makes of names."""
-    made = _plain(model.model_json_schema())
+    made: dict[str, Any] = _plain(model.model_json_schema())
     made.pop("description", None)
     made.setdefault("properties", {})
     return made
@@ -146,7 +156,9 @@ def _refuse_surrogates(key: str, value: Any) -> None:
     for text in texts:
         if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
             name = key.encode("ascii", "backslashreplace").decode()
-            raise Refused(f"`{name}` holds half of a character (a lone surrogate), which no message can carry; remove it.")
+            raise Refused(
+                f"`{name}` holds half of a character (a lone surrogate), which no message can carry; remove it."
+            )
 
 
 def _sentence(tool: str, detail: ErrorDetails) -> str:

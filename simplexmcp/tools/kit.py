@@ -1,8 +1,9 @@
-"""What every tool works with, and the two things they share: reading a chat for use, and giving messages once.
+"""What every tool works with, and the two things they share: reading a chat for use, and giving messages
+once.
 
-A message is marked read in the core before its result is written, since the agent is to find it unread until then and
-never after. Between the two it lies on the shelf: a result that does not reach the client is given again by the next
-`receive`.
+A message is marked read in the core before its result is written, since the agent is to find it unread until
+then and never after. Between the two it lies on the shelf: a result that does not reach the client is given
+again by the next `receive`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from simplexmcp.tools.trouble import GONE_TAGS
 from simplexmcp.watch import Arrival
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from simplexmcp.actions import Actions
     from simplexmcp.clock import Clock
@@ -39,7 +40,8 @@ _CANDIDATES = 10
 
 @final
 class Shelf:
-    """Messages that were marked read and did not reach the agent yet, and the numbers of those that did lately."""
+    """Messages that were marked read and did not reach the agent yet, and the numbers of those that did
+    lately."""
 
     def __init__(self) -> None:
         self._held: dict[int, Arrival] = {}
@@ -47,7 +49,7 @@ class Shelf:
         self._given: OrderedDict[int, None] = OrderedDict()
 
     @contextmanager
-    def lent(self, arrivals: Iterable[Arrival]) -> Iterator[None]:
+    def lent(self, arrivals: Iterable[Arrival]) -> Generator[None]:
         """Hold messages that a call is about to give; until it ends, no other call gets them from here."""
         mine = {number: a for a in arrivals if (number := messages.item_id(a.item)) is not None}
         self._held |= mine
@@ -59,9 +61,7 @@ class Shelf:
 
     def held(self, ref: str | None = None) -> list[Arrival]:
         """What a call (for chat `ref`) gives first: messages whose result was lost, oldest first."""
-        return [
-            a for number, a in self._held.items() if number not in self._busy and ref in (None, a.chat.ref)
-        ]
+        return [a for number, a in self._held.items() if number not in self._busy and ref in (None, a.chat.ref)]
 
     def is_taken(self, number: int) -> bool:
         """True for a message that another call gives, gave, or that lies here."""
@@ -74,6 +74,14 @@ class Shelf:
             self._given[number] = None
         while len(self._given) > _GIVEN:
             self._given.popitem(last=False)
+
+    def changed(self, number: int, item: dict[str, Any] | None) -> None:
+        """A message was edited, or deleted for good (None), before it reached the agent."""
+        if (held := self._held.get(number)) is not None:
+            if item is None:
+                del self._held[number]
+            else:
+                self._held[number] = Arrival(held.chat, item)
 
     def chat_gone(self, base: str) -> None:
         """The chat `base` (`#15`) went: its number may be another's."""
@@ -89,8 +97,6 @@ class Kit:
     actions: Actions
     watch: Watch
     clock: Clock
-    agent: str
-    """The agent's display name."""
     shelf: Shelf = field(default_factory=Shelf)
 
     async def chat(self, ref: str) -> Chat:
@@ -117,8 +123,8 @@ class Kit:
     async def give(
         self, ref: str, arrivals: Sequence[Arrival], others: Iterable[int] = (), keep: Inbox | None = None
     ) -> list[int]:
-        """Mark messages, and `others`, read, to give them in a result: their numbers, for `gave` when it was delivered.
-        No inbox but `keep` gives them from now on."""
+        """Mark messages, and `others`, read, to give them in a result: their numbers, for `gave` when it was
+        delivered. No inbox but `keep` gives them from now on."""
         numbers = [number for a in arrivals if (number := messages.item_id(a.item)) is not None]
         with self.shelf.lent(arrivals):
             self.watch.given(numbers, but=keep)

@@ -15,8 +15,8 @@ _FORMATS = frozenset("`*_~#!")
 
 
 def mention_keys(names: Mapping[int, str]) -> dict[str, int]:
-    """For each member number its name as it can stand in a text, each another: the core wants distinct names, and shows
-    the member's own name whatever stands there."""
+    """For each member number its name as it can stand in a text, each another: the core wants distinct names,
+    and shows the member's own name whatever stands there."""
     keys: dict[str, int] = {}
     for number, name in names.items():
         base = _UNFIT.sub(" ", name).strip() or f"member {number}"

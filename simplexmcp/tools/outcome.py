@@ -1,4 +1,5 @@
-"""How a call follows its action: attach, wait for the outcome, and the fields that every result has (flow 10)."""
+"""How a call follows its action: attach, wait for the outcome, and the fields that every result has (flow
+10)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp.listener.protocol import ToolResult
 
 if TYPE_CHECKING:
-    from simplexmcp.actions import Action
+    from simplexmcp.action import Action
     from simplexmcp.tools.kit import Kit
 
 __all__ = ["fields", "settled"]
@@ -24,7 +25,8 @@ def fields(action: Action) -> dict[str, Any]:
 
 
 def settled(kit: Kit, action: Action, content: dict[str, Any], given: list[int]) -> ToolResult:
-    """The result of a call; when it was delivered, the action is forgotten and its messages are not given again."""
+    """The result of a call; when it was delivered, the action is forgotten and its messages are not given
+    again."""
 
     def settle() -> None:
         kit.gave(given)

@@ -1,8 +1,9 @@
 """What a connection plan means: join (and by which commands), known already, or refused. Pure; flow 3.
 
-The core's plan says what a link or a name leads to. `classify` reads it by the table `PLANS`; the join method follows from
-what the plan offers and from what the agent asks (a message needs a chat that is prepared first). `Plan.shown` is what the
-card shows and what must be equal when the approved connect reads the plan again.
+The core's plan says what a link or a name leads to. `classify` reads it by the table `PLANS`; the join method
+follows from what the plan offers and from what the agent asks (a message needs a chat that is prepared
+first). `Plan.shown` is what the card shows and what must be equal when the approved connect reads the plan
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PLANS", "How", "Plan", "check_target", "classify", "host_of", "is_name"]
 
-_NAME = re.compile(r"[@#][a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE | re.ASCII)
+_NAME = re.compile(
+    r"[@#][a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.IGNORECASE | re.ASCII
+)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _PATH = re.compile(r"/(?:contact|invitation|[agci])/?")
 _BOTS = frozenset({"bot", "agent"})
@@ -80,7 +83,8 @@ def is_name(target: str) -> bool:
 
 
 def check_target(target: str) -> None:
-    """Raises Refused unless `target` looks like a SimpleX link or name; the core is not asked about anything else."""
+    """Raises Refused unless `target` looks like a SimpleX link or name; the core is not asked about anything
+    else."""
     if is_name(target):
         if target[1:].isdecimal():
             raise Refused(f"{target[:20]} is a chat of yours; use send or receive with it.")
@@ -88,7 +92,9 @@ def check_target(target: str) -> None:
             raise Refused("`target` is no SimpleX name: names look like @name.simplex or #name.simplex.")
         return
     if not target.isascii() or not target.isprintable() or " " in target or not _is_link(target):
-        raise Refused("`target` must be a SimpleX link (https://HOST/a#…, simplex:/contact#/?…) or name (@name.simplex).")
+        raise Refused(
+            "`target` must be a SimpleX link (https://HOST/a#…, simplex:/contact#/?…) or name (@name.simplex)."
+        )
 
 
 def _is_link(target: str) -> bool:
@@ -105,7 +111,8 @@ def _is_link(target: str) -> bool:
 
 
 def host_of(link: dict[str, Any]) -> str:
-    """The relay of a link pair as the core gave it, from the short link or the first queue of the full one."""
+    """The relay of a link pair as the core gave it, from the short link or the first queue of the full
+    one."""
     short, full = link.get("connShortLink"), link.get("connFullLink")
     try:
         if isinstance(short, str):

@@ -1,7 +1,7 @@
 """`receive`: what is unread in a chat, or the next thing that arrives (flow 5).
 
-Collecting begins before reading, so nothing falls between the two, and what both see is one message. A message is marked
-read when a result takes it; what a lost result took is given first by the next call.
+Collecting begins before reading, so nothing falls between the two, and what both see is one message. A
+message is marked read when a result takes it; what a lost result took is given first by the next call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from simplexmcp import messages
-from simplexmcp.chats import chat_of
+from simplexmcp.chats import chat_of, is_ref
 from simplexmcp.errors import CoreError, Refused
 from simplexmcp.listener.protocol import ToolResult
 from simplexmcp.tools.kit import ALL_CHATS
@@ -21,9 +21,9 @@ from simplexmcp.tools.unread import read_unread
 from simplexmcp.tools.waiting import Taken, wall_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Awaitable
+    from collections.abc import Awaitable, Callable
 
-    from simplexmcp.actions import Progress
+    from simplexmcp.action import Progress
     from simplexmcp.chats import Chat
     from simplexmcp.tools.arguments import Receive
     from simplexmcp.tools.kit import Kit
@@ -45,8 +45,8 @@ class _Found:
 async def receive(kit: Kit, arguments: Receive, call: Progress) -> ToolResult:
     """Flow 5. Raises Refused, CoreError."""
     ref = arguments.chat
-    if ref is not None:
-        await kit.chat(ref)
+    if ref is not None and not is_ref(ref):
+        await kit.chat(ref)  # tells which chats have such a name
     with kit.watch.collect(ref) as inbox:
         found = await _wait_for(kit, inbox, arguments, call)
         if found is None:
@@ -67,7 +67,7 @@ async def _wait_for(kit: Kit, inbox: Inbox, arguments: Receive, call: Progress) 
             found = await _after_gap(kit, inbox, arguments.limit, look)
             continue
         found = _arrived(kit, inbox)
-        if found is not None or trio.current_time() >= deadline:
+        if found is not None or inbox.ended or trio.current_time() >= deadline:
             break
         call.say(f"No new messages in {where}; waiting until {wall_time(kit.clock.now(), deadline)}.")
         with trio.move_on_at(deadline):
@@ -107,7 +107,8 @@ async def _look_everywhere(kit: Kit, inbox: Inbox, limit: int) -> _Found | None:
 
 
 async def _look_into(kit: Kit, ref: str, inbox: Inbox, limit: int) -> _Found | None:
-    """What is unread in a chat. Service items without a message are marked read, as nothing else would do it."""
+    """What is unread in a chat. Service items without a message are marked read, as nothing else would do
+    it."""
     before = {messages.item_id(a.item) for a in inbox.ready(ref)}
     unread = await read_unread(kit, ref, limit + 1)
     held = kit.shelf.held(ref)
@@ -161,8 +162,8 @@ async def unread_chats(kit: Kit) -> list[str]:
 
 
 async def _unread_scopes(kit: Kit, chat: Chat) -> list[str]:
-    """Conversations with the admins of a group that have something unread: the own one, and those of members that need
-    attention."""
+    """Conversations with the admins of a group that have something unread: the own one, and those of members
+    that need attention."""
     if not chat.is_group:
         return []
     scopes = [f"{chat.ref}(_support)"] if _support_unread(chat.info.get("membership")) else []

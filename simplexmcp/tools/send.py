@@ -1,6 +1,7 @@
 """`send`: a message to a chat, after an owner's word, and the replies to it (flows 4 and 6).
 
-Everything is checked before the action is made. The approved send reads the chat again: what was shown is what is sent.
+Everything is checked before the action is made. The approved send reads the chat again: what was shown is
+what is sent.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import trio
 
 from simplexmcp import messages
-from simplexmcp.actions import Request
+from simplexmcp.action import Request
 from simplexmcp.cards import SendSubject
 from simplexmcp.core.api import around, before, count
 from simplexmcp.core.limits import MAX_MESSAGE, Quote, encoded_size
@@ -23,7 +24,7 @@ from simplexmcp.tools.trouble import GONE_TAGS, clearly
 from simplexmcp.tools.waiting import Patience, Taken, until_quiet
 
 if TYPE_CHECKING:
-    from simplexmcp.actions import Action, Progress
+    from simplexmcp.action import Action, Progress
     from simplexmcp.chats import Chat
     from simplexmcp.listener.protocol import ToolResult
     from simplexmcp.tools.arguments import Send
@@ -132,7 +133,8 @@ class _SendJob:
 
 
 async def _again(kit: Kit, draft: _Draft) -> Chat:
-    """The chat just before the send, with everything that the card showed. Raises Refused when something changed."""
+    """The chat just before the send, with everything that the card showed. Raises Refused when something
+    changed."""
     chat = draft.chat
     try:
         read = kit.checked(chat.ref, await kit.api.get_chat(chat.ref, count(0)))
@@ -187,7 +189,9 @@ def _refuse_long(draft: _Draft) -> None:
     if size > MAX_MESSAGE - _MARGIN:
         over = size - MAX_MESSAGE + _MARGIN
         what = "with the message that it replies to, is" if quote else "is"
-        raise Refused(f"The text, as SimpleX encodes it, {what} {over} bytes too long for one message; send it in parts.")
+        raise Refused(
+            f"The text, as SimpleX encodes it, {what} {over} bytes too long for one message; send it in parts."
+        )
 
 
 async def _quoted(kit: Kit, chat: Chat, number: int) -> messages.Quoted:
@@ -201,14 +205,19 @@ async def _quoted(kit: Kit, chat: Chat, number: int) -> messages.Quoted:
         raise
     place = next((i for i, item in enumerate(found) if messages.item_id(item) == number), None)
     quoted = None if place is None else messages.quoted(found[place])
-    if place is None or quoted is None or not (not chat.is_group or await _is_of(kit, chat, number, found[place + 1 :])):
+    if (
+        place is None
+        or quoted is None
+        or not (not chat.is_group or await _is_of(kit, chat, number, found[place + 1 :]))
+    ):
         raise absent
     return quoted
 
 
 async def _is_of(kit: Kit, chat: Chat, number: int, following: list[dict[str, Any]]) -> bool:
-    """Whether a group's item belongs to this conversation: the core finds an item of any of its scopes, but its
-    neighbours are of the one that was asked. Else a private message could be quoted to the whole group."""
+    """Whether a group's item belongs to this conversation: the core finds an item of any of its scopes, but
+    its neighbours are of the one that was asked. Else a private message could be quoted to the whole
+    group."""
     following_id = messages.item_id(following[0]) if following else None
     page = count(1) if following_id is None else before(following_id, 1)
     items = (await kit.api.get_chat(chat.ref, page))["chatItems"]
@@ -222,9 +231,7 @@ async def _names(kit: Kit, chat: Chat, numbers: tuple[int, ...]) -> dict[int, st
     if not chat.is_group:
         raise Refused(f"{chat.ref} is no group, so nobody can be mentioned there.")
     _, members = await kit.api.list_members(chat.number)
-    present = {
-        member.get("groupMemberId"): member for member in members if member.get("memberStatus") in _PRESENT
-    }
+    present = {member.get("groupMemberId"): member for member in members if member.get("memberStatus") in _PRESENT}
     names: dict[int, str] = {}
     for number in numbers:
         member = present.get(number)
@@ -234,5 +241,3 @@ async def _names(kit: Kit, chat: Chat, numbers: tuple[int, ...]) -> dict[int, st
         name = profile.get("displayName") if isinstance(profile, dict) else None
         names[number] = name if isinstance(name, str) else ""
     return names
-
-

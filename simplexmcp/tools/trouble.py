@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from simplexmcp.errors import CoreError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["GONE_TAGS", "clearly", "is_link_trouble", "sentence"]
 
@@ -75,7 +75,7 @@ def is_link_trouble(error: CoreError) -> bool:
 
 
 @contextmanager
-def clearly() -> Iterator[None]:
+def clearly() -> Generator[None]:
     """Raises Refused with the sentence for a CoreError of its block."""
     try:
         yield

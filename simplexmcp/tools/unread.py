@@ -22,8 +22,8 @@ _TRIES = 3
 
 @dataclass
 class Unread:
-    """What was found: final messages in the chat's order, the numbers of live ones and of service items, and how many
-    unread items lie beyond the pages that were read."""
+    """What was found: final messages in the chat's order, the numbers of live ones and of service items, and
+    how many unread items lie beyond the pages that were read."""
 
     chat: Chat
     found: list[Arrival] = field(default_factory=list)
@@ -53,8 +53,8 @@ class Unread:
 
 
 async def read_unread(kit: Kit, ref: str, want: int) -> Unread:
-    """The unread items of chat `ref`, until `want` final messages are found. Marks nothing. Raises Refused for the control
-    chat, CoreError."""
+    """The unread items of chat `ref`, until `want` final messages are found. Marks nothing. Raises Refused
+    for the control chat, CoreError."""
     for tries_left in reversed(range(_TRIES)):
         try:
             return await _read(kit, ref, want)

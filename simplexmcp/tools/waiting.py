@@ -18,7 +18,7 @@ from simplexmcp.watch import CAPACITY
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from simplexmcp.actions import Progress
+    from simplexmcp.action import Progress
     from simplexmcp.tools.kit import Kit
     from simplexmcp.watch import Arrival, Inbox
 
@@ -58,12 +58,15 @@ def wall_time(now: datetime, at: float) -> str:
 async def until_quiet(
     kit: Kit, ref: str, inbox: Inbox, patience: Patience, call: Progress, *, since: float, quiet_from: float | None
 ) -> None:
-    """Wait for messages in chat `ref` until `patience.wait` seconds after `since`, and not longer than `patience.idle`
-    seconds after the last one. `quiet_from`: counts as a last one when none came; None waits for the first. While somebody
-    types, only the wait ends it. Cancelled, nothing is lost: the messages stay in the inbox."""
+    """Wait for messages in chat `ref` until `patience.wait` seconds after `since`, and not longer than
+    `patience.idle` seconds after the last one. `quiet_from`: counts as a last one when none came; None waits
+    for the first. While somebody types, only the wait ends it. Cancelled, nothing is lost: the messages stay
+    in the inbox."""
     deadline = since + patience.wait
     while not inbox.gone:
         await fill_gap(kit, ref, inbox)
+        if inbox.ended:
+            return
         ready, live = len(inbox.ready()), inbox.live()
         last = inbox.last_at if ready else None
         quiet = max((at for at in (last, quiet_from) if at is not None), default=None)
@@ -76,8 +79,8 @@ async def until_quiet(
 
 
 async def fill_gap(kit: Kit, ref: str, inbox: Inbox) -> None:
-    """Read what arrived unseen, when the inbox says so: each message that nobody was given joins it, once. With the link
-    down again, it is tried after the next reconnect."""
+    """Read what arrived unseen, when the inbox says so: each message that nobody was given joins it, once.
+    With the link down again, it is tried after the next reconnect."""
     while inbox.gap and not inbox.gone:
         inbox.gap = False
         try:

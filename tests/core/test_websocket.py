@@ -17,10 +17,18 @@ from tests.core.fakes import FakeCore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from simplexmcp.core.link import Link
 
 URL = "ws://127.0.0.1:5225"
+
+
+def open_link(
+    core: FakeCore | None = None, dial: Any = None, others: Any = lambda _: None
+) -> AbstractAsyncContextManager[Link]:
+    dial = core.dial if core else dial
+    return open_websocket(URL, dial=dial, now=lambda: 1000.0 + trio.current_time(), others=others)
 
 
 @asynccontextmanager
@@ -29,7 +37,7 @@ async def linked() -> AsyncIterator[tuple[Link, FakeCore]]:
     with trio.fail_after(3600):
         async with trio.open_nursery() as nursery:
             core = FakeCore(nursery)
-            async with open_websocket(URL, dial=core.dial, now=lambda: 1000.0 + trio.current_time()) as link:
+            async with open_link(core) as link:
                 yield link, core
             nursery.cancel_scope.cancel()
 
@@ -430,7 +438,7 @@ async def silenced() -> AsyncIterator[tuple[Link, FakeCore, list[Silence]]]:
                 streams.append(Silence(await core.dial(address)))
                 return streams[-1]
 
-            async with open_websocket(URL, dial=dial) as link:
+            async with open_link(dial=dial) as link:
                 yield link, core, streams
             nursery.cancel_scope.cancel()
 
@@ -482,7 +490,7 @@ async def test_a_core_that_does_not_answer_at_first_is_a_user_error(
         raise AssertionError
 
     with pytest.raises(UserError, match="does not answer") as caught:
-        async with open_websocket(URL, dial=dial):
+        async with open_link(dial=dial):
             pass
     assert "simplex-chat -p 5225" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -494,7 +502,7 @@ async def test_nothing_there_at_first_is_a_user_error_that_says_how_to_start_it(
     core = FakeCore(nursery)
     core.refusing = True
     with pytest.raises(UserError) as caught:
-        async with open_websocket(URL, dial=core.dial):
+        async with open_link(core):
             pass
     assert str(caught.value) == (
         "No SimpleX core at ws://127.0.0.1:5225: nothing listens there. Start it with: "
@@ -510,7 +518,7 @@ async def test_an_error_of_the_body_leaves_the_link_bare(autojump_clock: trio.te
     async with trio.open_nursery() as nursery:
         core = FakeCore(nursery)
         with pytest.raises(OwnError):
-            async with open_websocket(URL, dial=core.dial):
+            async with open_link(core):
                 raise OwnError
         nursery.cancel_scope.cancel()
 
@@ -518,7 +526,7 @@ async def test_an_error_of_the_body_leaves_the_link_bare(autojump_clock: trio.te
 async def test_the_end_tells_the_core_and_closes_the_events(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         core = FakeCore(nursery)
-        async with open_websocket(URL, dial=core.dial) as link:
+        async with open_link(core) as link:
             began = trio.current_time()
         assert trio.current_time() == began
         assert core.connection.closed.code == 1000
@@ -532,7 +540,7 @@ async def test_the_end_tells_the_core_and_closes_the_events(autojump_clock: trio
 async def test_the_end_fails_commands_that_are_still_in_flight(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         core = FakeCore(nursery)
-        async with open_websocket(URL, dial=core.dial) as link:
+        async with open_link(core) as link:
             done = Outcomes(link)
             nursery.start_soon(done.send, "/x")
             await core.request()
@@ -550,7 +558,7 @@ async def test_the_end_does_not_wait_for_a_core_that_is_silent(autojump_clock: t
             silence.append(Silence(await core.dial(address)))
             return silence[0]
 
-        async with open_websocket(URL, dial=dial):
+        async with open_link(dial=dial):
             silence[0].deaf = True
             began = trio.current_time()
         assert trio.current_time() - began <= 2
@@ -560,7 +568,7 @@ async def test_the_end_does_not_wait_for_a_core_that_is_silent(autojump_clock: t
 async def test_the_end_while_the_link_is_down_comes_at_once(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         core = FakeCore(nursery)
-        async with open_websocket(URL, dial=core.dial) as link:
+        async with open_link(core) as link:
             core.refusing = True
             core.break_connection()
             await trio.sleep(100)
@@ -574,7 +582,7 @@ async def test_a_cancelled_body_ends_without_waiting(autojump_clock: trio.testin
     async with trio.open_nursery() as nursery:
         core = FakeCore(nursery)
         with trio.move_on_after(5) as scope:
-            async with open_websocket(URL, dial=core.dial):
+            async with open_link(core):
                 await trio.sleep_forever()
         assert scope.cancelled_caught
         assert trio.current_time() == pytest.approx(5)
@@ -589,7 +597,7 @@ async def test_a_cancellation_at_any_step_of_opening_leaves_nothing_behind(
         core = FakeCore(nursery)
 
         async def use() -> None:
-            async with open_websocket(URL, dial=core.dial) as link:
+            async with open_link(core) as link:
                 await link.send("/x")
 
         async with trio.open_nursery() as inner:
@@ -627,3 +635,22 @@ async def test_nothing_of_what_is_sent_or_received_is_logged(
         core.break_connection()
         assert (await link.events.receive())["type"] == "linkDown"
     assert "SECRET" not in caplog.text
+
+
+async def test_another_client_of_the_core_is_reported_once_and_its_end_too(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    count = 0
+    async with trio.open_nursery() as nursery:
+        core = FakeCore(nursery)
+        async with open_link(core, others=lambda _: count) as link:
+            await trio.sleep(100)
+            assert link.events.statistics().current_buffer_used == 0
+            count = 2
+            assert await link.events.receive() == {"type": "linkShared", "clients": 2}
+            assert "2" in caplog.text
+            await trio.sleep(100)
+            assert link.events.statistics().current_buffer_used == 0
+            count = 0
+            assert await link.events.receive() == {"type": "linkShared", "clients": 0}
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,81 @@
+"""A network's state as one JSON file: written whole and at once, so that it is either the old or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from simplexmcp.errors import UserError
+from simplexmcp.sandbox.core import SimulatedCore
+from simplexmcp.sandbox.network import Delivery, LinkEntry, Network
+from simplexmcp.sandbox.state import CoreState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from simplexmcp.sandbox.faults import Faults
+
+__all__ = ["dump", "load", "save"]
+
+JsonObject = dict[str, Any]
+
+FORMAT = 1
+
+
+def dump(network: Network) -> JsonObject:
+    """All that survives a restart. Network settings and started chats do not, as with the real core."""
+    deliveries = [*network.queue, *network.held, *(d for core in network.cores.values() for d in core.parked)]
+    links: list[LinkEntry] = []
+    for entry in network.links.values():
+        if not any(entry is known for known in links):
+            links.append(entry)
+    return {
+        "format": FORMAT,
+        "seed": network.seed,
+        "serial": network.serial,
+        "population": network.population,
+        "cores": [core.state.to_json() for core in network.cores.values()],
+        "links": [asdict(entry) for entry in links],
+        "queue": [asdict(delivery) for delivery in sorted(deliveries)],
+    }
+
+
+def save(network: Network, path: Path) -> None:
+    """Write the state (mode 0600): to a new file beside it, which then takes its place."""
+    temporary = path.with_name(path.name + ".new")
+    text = json.dumps(dump(network), ensure_ascii=False, separators=(",", ":"))
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def load(path: Path, clock: Callable[[], float], faults: Faults | None = None) -> Network:
+    """The network of a state file; a UserError when it is not one."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT:
+            raise UserError(f"{path} was written by another version of the sandbox. Delete it to start anew.")
+        return _restore(data, clock, faults)
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise UserError(f"{path} is not a state file of the sandbox ({e}). Delete it to start anew.") from e
+
+
+def _restore(data: JsonObject, clock: Callable[[], float], faults: Faults | None) -> Network:
+    network = Network(clock, faults=faults, population=False, seed=data["seed"])
+    network.serial = data["serial"]
+    for row in data["cores"]:
+        network.cores[row["name"]] = SimulatedCore(network, CoreState.from_json(row))
+    for row in data["links"]:
+        network.publish(LinkEntry(**row))
+    network.restore([Delivery(**row) for row in data["queue"]])
+    if data["population"]:
+        from simplexmcp.sandbox import peers
+
+        peers.revive(network)
+    return network

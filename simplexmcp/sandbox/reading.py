@@ -1,0 +1,324 @@
+"""Reading: chats and their pages, item details, marking as read, and the few database queries that are used."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+from simplexmcp.sandbox import errors, shapes
+from simplexmcp.sandbox.editing import chat_of, find_item
+from simplexmcp.sandbox.sending import ref_parts
+
+if TYPE_CHECKING:
+    from simplexmcp.sandbox.arguments import Arguments
+    from simplexmcp.sandbox.core import Event, SimulatedCore
+    from simplexmcp.sandbox.state import Contact, Item
+
+__all__ = ["get_chat", "item_info", "list_chats", "list_contacts", "read_chat", "read_items", "sql"]
+
+JsonObject = dict[str, Any]
+
+
+def _is_card(core: SimulatedCore, row: Contact) -> bool:
+    return row.conn_id is None and row.prepared is None and row.contact_id not in core.state.requests
+
+
+def list_contacts(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_contacts U`: those with a connection."""
+    del a
+    mine = [c for c in core.state.contacts.values() if c.user_id == core.user.user_id and c.status != "self"]
+    shown = [core.contact_json(c) for c in mine if c.conn_id is not None]
+    return core.event("contactsList", contacts=shown)
+
+
+# All chats
+
+
+def list_chats(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_get chats U [pcc=on] count=N`: newest first."""
+    user = core.user
+    state = core.state
+    rows: list[tuple[str, str, Any]] = [
+        (c.chat_ts, f"@{c.contact_id}", None)
+        for c in state.contacts.values()
+        if c.user_id == user.user_id and c.status != "self"
+    ]
+    rows += [(g.chat_ts, f"#{g.group_id}", None) for g in state.groups.values() if g.user_id == user.user_id]
+    rows.append((user.created.partition(".")[0] + "Z", "*", user))
+    if a.on("pcc"):
+        rows += [
+            (c.updated or c.created, ":", c)
+            for c in state.connections.values()
+            if c.entity_id is None and c.kind == "contact" and c.user_id == user.user_id
+        ]
+    rows.sort(key=lambda row: row[0].rstrip("Z"), reverse=True)
+    return core.event("apiChats", chats=[_chat_preview(core, ref, x) for _, ref, x in rows[: a.number("count")]])
+
+
+def _chat_preview(core: SimulatedCore, ref: str, extra: Any) -> JsonObject:
+    if ref == "*":
+        notes = {
+            "noteFolderId": extra.notes_id,
+            "userId": extra.user_id,
+            "createdAt": extra.created.partition(".")[0] + "Z",
+            "updatedAt": extra.created.partition(".")[0] + "Z",
+            "chatTs": extra.created.partition(".")[0] + "Z",
+            "favorite": False,
+            "unread": False,
+        }
+        info: JsonObject = {"type": "local", "noteFolder": notes}
+        return {"chatInfo": info, "chatItems": [], "chatStats": shapes.ZERO_STATS}
+    if ref == ":":
+        info = {"type": "contactConnection", "contactConnection": shapes.pending_connection(extra)}
+        return {"chatInfo": info, "chatItems": [], "chatStats": shapes.ZERO_STATS}
+    last = core.index.last(ref)
+    if last is not None and last.content["type"] == "chatBanner" and len(core.index.keys(ref)) == 1:
+        last = None
+    shown = [] if last is None else [shapes.chat_item(core.state, last, core.seconds())]
+    stats = _stats(core, _rows(core, ref, None))
+    return {"chatInfo": shapes.chat_info(core.state, ref), "chatItems": shown, "chatStats": stats}
+
+
+def _rows(core: SimulatedCore, ref: str, scope: int | None) -> list[Item]:
+    table = core.state.items
+    rows = [table[number] for _, number in core.index.keys(ref)]
+    return [row for row in rows if row.scope == scope]
+
+
+def _stats(core: SimulatedCore, rows: list[Item]) -> JsonObject:
+    unread = [row for row in rows if row.status["type"] == "rcvNew"]
+    del core
+    return {
+        "unreadCount": len(unread),
+        "unreadMentions": sum(row.user_mention for row in unread),
+        "reportsCount": 0,
+        "minUnreadItemId": unread[0].item_id if unread else 0,
+        "unreadChat": False,
+    }
+
+
+# One chat
+
+
+def get_chat(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_get chat REF [content=TAG] PAGE [search=TEXT]`."""
+    ref = a.text("ref")
+    chat = chat_of(core, ref)
+    _, number, scope = ref_parts(ref)
+    if scope is not None and chat[0] == "@":
+        raise errors.parse_error()
+    if scope:
+        member = core.state.members.get(scope)
+        if member is None or member.group_id != number:
+            raise errors.store_error("groupMemberNotFound", groupMemberId=scope)
+    page = _Page(core, chat, scope, a)
+    shown, stats, navigation = page.read()
+    now = core.seconds()
+    out = {
+        "chatInfo": shapes.chat_info(core.state, chat, scope),
+        "chatItems": [shapes.chat_item(core.state, row, now) for row in shown],
+        "chatStats": stats,
+    }
+    response = core.event("apiChat", chat=out)
+    if navigation is not None:
+        response["navInfo"] = navigation
+    return response
+
+
+class _Page:
+    """One page of a chat: which items, and the numbers that come with it."""
+
+    def __init__(self, core: SimulatedCore, chat: str, scope: int | None, a: Arguments) -> None:
+        self.core, self.chat, self.scope, self.a = core, chat, scope, a
+        self.search = a.text("search") if a.has("search") else None
+        self.content = a.text("content") if a.has("content") else None
+        if self.content is not None and scope is not None:
+            raise errors.error("internalError", message="content filter is not supported with scope")
+        self.rows = [row for row in _rows(core, chat, scope) if self._wanted(row)]
+
+    def _wanted(self, row: Item) -> bool:
+        if self.content is not None:
+            kind = row.content.get("msgContent", {}).get("type")
+            if self.content == "link":
+                if not row.has_link:
+                    return False
+            elif kind != self.content:
+                return False
+        return self.search is None or _matches(row.text, self.search)
+
+    def read(self) -> tuple[list[Item], JsonObject, JsonObject | None]:
+        """The items, chatStats and navInfo."""
+        a = self.a
+        if a.has("count"):
+            count = a.number("count")
+            return (self.rows[-count:] if count else []), shapes.ZERO_STATS, None
+        if a.has("after"):
+            at = self._place(a.number("after")) + 1
+            return self.rows[at : at + a.number("after_count")], shapes.ZERO_STATS, None
+        if a.has("before"):
+            at = self._place(a.number("before"), inclusive=False)
+            return self.rows[max(0, at - a.number("before_count")) : at], shapes.ZERO_STATS, None
+        if a.has("around"):
+            return self._around(find_item(self.core, self.chat, a.number("around")), a.number("around_count"))
+        return self._initial(a.number("initial"))
+
+    def _place(self, number: int, *, inclusive: bool = True) -> int:
+        """The index of an item in the page's rows; where it would be when the page does not show it."""
+        row = find_item(self.core, self.chat, number)
+        keys = [self.core.index.key(one) for one in self.rows]
+        at = bisect_left(keys, self.core.index.key(row))
+        found = at < len(keys) and self.rows[at].item_id == number
+        return at if found or not inclusive else at - 1
+
+    def _around(self, pivot: Item, count: int) -> tuple[list[Item], JsonObject, JsonObject]:
+        keys = [self.core.index.key(one) for one in self.rows]
+        at = bisect_left(keys, self.core.index.key(pivot))
+        found = at < len(keys) and self.rows[at].item_id == pivot.item_id
+        after = at + 1 if found else at
+        shown = [*self.rows[max(0, at - count) : at], pivot, *self.rows[after : after + count]]
+        stats = _stats(self.core, _rows(self.core, self.chat, self.scope))
+        return shown, stats, self._navigation(shown[-1])
+
+    def _navigation(self, last: Item) -> JsonObject:
+        """What comes after the page, in all scopes."""
+        keys = self.core.index.keys(self.chat)
+        at = bisect_left(keys, self.core.index.key(last)) + 1
+        later = [self.core.state.items[number] for _, number in keys[at:]]
+        unread = sum(row.status["type"] == "rcvNew" for row in later)
+        return {"afterUnread": unread, "afterTotal": len(later)}
+
+    def _initial(self, count: int) -> tuple[list[Item], JsonObject, JsonObject]:
+        if self.search is not None or self.content is not None:
+            raise errors.error("internalError", message="initial chat pagination doesn't support search")
+        stats = _stats(self.core, self.rows)
+        if not stats["unreadCount"]:
+            shown = self.rows[-count:] if count else []
+            if self.chat[0] == "@":
+                stats = dict(shapes.ZERO_STATS)
+            return shown, stats, {"afterUnread": 0, "afterTotal": 0}
+        viewed = [row for row in self.rows if row.viewed is not None or not row.received]
+        pivot = viewed[-1] if viewed else self.core.state.items[stats["minUnreadItemId"]]
+        return self._around(pivot, count)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    """SQL LIKE with % on both sides: case-insensitive, `%` and `_` are wildcards."""
+    parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern]
+    return re.search("".join(parts), text, re.IGNORECASE | re.DOTALL) is not None
+
+
+# Details and reading marks
+
+
+def item_info(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_get item info REF I`."""
+    chat = chat_of(core, a.text("ref"))
+    row = find_item(core, chat, a.number("item"))
+    versions = row.versions
+    if not versions and "msgContent" in row.content:
+        version = {"chatItemVersionId": core.state.last_version + 1, "msgContent": row.content["msgContent"]}
+        if row.formatted is not None:
+            version["formattedText"] = row.formatted
+        versions = [{**version, "itemVersionTs": row.ts, "createdAt": row.ts}]
+    info: JsonObject = {"itemVersions": versions}
+    if chat[0] == "#" and not row.received:
+        info["memberDeliveryStatuses"] = [
+            {"groupMemberId": int(key), "memberDeliveryStatus": _member_status(step)}
+            for key, step in row.delivery.items()
+        ]
+    return core.event("chatItemInfo", chatItem=core.item_json(row), chatItemInfo=info)
+
+
+def _member_status(step: str) -> JsonObject:
+    return {"type": "rcvd", "msgRcptStatus": "ok"} if step == "rcvd" else {"type": step}
+
+
+def _reading_chat(core: SimulatedCore, ref: str) -> str:
+    sign, number, _ = ref_parts(ref)
+    if sign == "@" and number not in core.state.contacts:
+        raise errors.store_error("userNotFoundByContactId", contactId=number)
+    if sign == "#" and number not in core.state.groups:
+        raise errors.store_error("userNotFoundByGroupId", groupId=number)
+    return f"{sign}{number}"
+
+
+def _view(core: SimulatedCore, row: Item) -> None:
+    if row.status["type"] == "rcvNew":
+        row.status = {"type": "rcvRead"}
+        row.viewed = core.now()
+        row.updated = row.viewed
+
+
+def read_items(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_read chat items REF IDS`: others' ids are ignored."""
+    chat = _reading_chat(core, a.text("ref"))
+    for number in a.numbers("ids"):
+        row = core.state.items.get(number)
+        if row is not None and row.chat == chat:
+            _view(core, row)
+    return core.event("itemsReadForChat", chatInfo=shapes.chat_info(core.state, chat))
+
+
+def read_chat(core: SimulatedCore, a: Arguments) -> Event:
+    """`/_read chat REF`: without a scope, all scopes of a group."""
+    chat = _reading_chat(core, a.text("ref"))
+    _, number, scope = ref_parts(a.text("ref"))
+    for _, item in core.index.keys(chat):
+        row = core.state.items[item]
+        if scope is None or row.scope == scope:
+            _view(core, row)
+    if scope is None:
+        return {"type": "cmdOk", "user_": core.user_json()}
+    group = core.group(number)
+    member = core.state.members[scope or group.membership]
+    if member.support is not None:
+        member.support = {**member.support, "unread": 0, "memberAttention": 0, "mentions": 0}
+    return core.event("memberSupportChatRead", groupInfo=core.group_json(group), member=core.member_json(member))
+
+
+# Database queries
+
+_PENDING = re.compile(
+    r"SELECT count\(\*\)( AS \w+)? FROM snd_message_deliveries WHERE failed = 0"
+    r"(?: AND conn_id IN \((?P<conns>.*)\))?\s*;?",
+    re.IGNORECASE | re.DOTALL,
+)
+_CAST = re.compile(r"CAST\('(?P<id>[^']*)' AS BLOB\)", re.IGNORECASE)
+_CONNS = re.compile(
+    r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d+).*", re.IGNORECASE | re.DOTALL
+)
+
+
+def sql(core: SimulatedCore, a: Arguments) -> Event:
+    """`/sql …`: pending deliveries, the connections of a group, and nothing else."""
+    query = a.text("query").strip()
+    if a.text("base") == "agent" and (m := _PENDING.fullmatch(query)):
+        return _pending(core, m)
+    if a.text("base") == "chat" and (m := _CONNS.fullmatch(query)):
+        return _group_connections(core, int(m["group"]))
+    if query.rstrip(";").casefold() == "select 1":
+        return {"type": "sQLResult", "rows": ["1", "1"]}
+    raise errors.not_modelled("this SQL query")
+
+
+def _pending(core: SimulatedCore, m: re.Match[str]) -> Event:
+    wanted = None if m["conns"] is None else {c["id"] for c in _CAST.finditer(m["conns"])}
+    waiting = core.network.waiting(core.name)
+    count = sum(len(d["bodies"]) for d in waiting if wanted is None or _raw(d["conn"]) in wanted)
+    return {"type": "sQLResult", "rows": ["count(*)", str(count)]}
+
+
+def _raw(agent_id: str) -> str:
+    from base64 import urlsafe_b64decode
+
+    return urlsafe_b64decode(agent_id).decode()
+
+
+def _group_connections(core: SimulatedCore, group_id: int) -> Event:
+    rows = [
+        _raw(conn.agent_id)
+        for member in shapes.members_of(core.state, group_id)
+        if (conn := core.conn_of(member)) is not None
+    ]
+    return {"type": "sQLResult", "rows": ["agent_conn_id", *rows] if rows else []}

@@ -1,0 +1,107 @@
+"""What the network gives a core to do: a table from the kind of a delivery, and of a message, to who handles it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simplexmcp.sandbox import accepting, history, incoming, invitations, joining, moderation, statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simplexmcp.sandbox.core import SimulatedCore
+    from simplexmcp.sandbox.network import Delivery
+    from simplexmcp.sandbox.state import Connection, Group, Member
+
+__all__ = ["perform"]
+
+JsonObject = dict[str, Any]
+
+
+def perform(core: SimulatedCore, delivery: Delivery) -> None:
+    """Do one delivery of a started core."""
+    _DELIVERIES[delivery.do](core, delivery.data)
+
+
+def _on_request(core: SimulatedCore, data: JsonObject) -> None:
+    conn = core.conn_by_agent_id(data["link"])
+    link = None if conn is None else next((r for r in core.state.links.values() if r.conn_id == conn.conn_id), None)
+    if link is None:
+        return
+    if link.group_id is not None:
+        joining.on_group_request(core, link, data)
+    else:
+        accepting.on_address_request(core, link, data)
+
+
+def _on_messages(core: SimulatedCore, data: JsonObject) -> None:
+    """Messages of one connection; content that was received is acknowledged together."""
+    conn = core.conn_by_agent_id(data["to"])
+    if conn is None or conn.status == "deleted":
+        return
+    received = [body["id"] for body in data["bodies"] if _one(core, conn, body, data["ts"])]
+    if received and conn.peer is not None:
+        statuses.acknowledge(core, conn, received)
+
+
+def _one(core: SimulatedCore, conn: Connection, body: JsonObject, ts: float) -> bool:
+    kind = body["x"]
+    if (step := _STEPS.get(kind)) is not None:
+        step(core, conn, body)
+        return False
+    member = core.state.members.get(conn.entity_id or 0) if conn.kind == "member" else None
+    if member is not None:
+        return _group_message(core, core.state.groups[member.group_id], member, body, ts)
+    contact = core.state.contacts.get(conn.entity_id or 0) if conn.kind == "contact" else None
+    if contact is None:
+        return False
+    return incoming.on_direct(core, contact, body, ts)
+
+
+def _group_message(core: SimulatedCore, group: Group, member: Member, body: JsonObject, ts: float) -> bool:
+    kind = body["x"]
+    if kind == "mem.new":
+        joining.on_new_member(core, group, member, body, ts)
+    elif (introduction := _INTRODUCTIONS.get(kind)) is not None:
+        introduction(core, group, member, body)
+    elif (change := moderation.CHANGES.get(kind)) is not None:
+        change(core, group, member, body, ts)
+        incoming.forward(core, group, member, body, ts)
+    else:
+        done = incoming.on_group(core, group, member, body, ts)
+        incoming.forward(core, group, member, body, ts)
+        return done
+    return False
+
+
+_STEPS: dict[str, Callable[[SimulatedCore, Connection, JsonObject], None]] = {
+    "accepted": accepting.on_accepted,
+    "confirmed": lambda core, conn, _: accepting.on_confirmed(core, conn),
+    "confirm": accepting.on_confirm,
+    "confirm.ok": accepting.on_confirm_ok,
+    "invited": joining.on_invited,
+    "pair.done": joining.on_pair_done,
+    "group.accept": invitations.on_accept,
+    "group.joined": invitations.on_joined,
+}
+
+_INTRODUCTIONS: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject], None]] = {
+    "mem.intro": joining.on_introduction,
+    "pair.offer": joining.on_pair_offer,
+    "pair.take": lambda core, group, _, body: joining.on_introduced(core, group, body),
+    "pair.connected": joining.on_pair_connected,
+    "history": history.on_history,
+    "welcome": history.on_welcome,
+}
+
+_DELIVERIES: dict[str, Callable[[SimulatedCore, JsonObject], None]] = {
+    "request": _on_request,
+    "msg": _on_messages,
+    "sent": statuses.on_sent,
+    "receipt": statuses.on_receipt,
+    "ready": accepting.on_ready,
+    "owner_ready": accepting.on_owner_ready,
+    "joined": joining.on_joined,
+    "member_ready": joining.on_member_ready,
+    "pair_ready": joining.on_pair_ready,
+}
