@@ -125,7 +125,7 @@ def _sandbox(rest: Sequence[str]) -> int:
     args = parse("sandbox", rest)
     port = check_within("--port", args.port, 0, 65535)
     _start_log("WARNING")
-    from simplexmcp.sandbox.server import run as sandbox
+    from simplexmcp.simulation import run as sandbox
 
     return sandbox(port, args.state)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import connecting, items, joining, profiles, shapes
+from simplexmcp.sandbox import associating, connecting, items, joining, profiles, shapes
 from simplexmcp.sandbox.network import HOP
 from simplexmcp.sandbox.state import ContactRequest, free_id
 
@@ -185,6 +185,8 @@ def on_ready(core: SimulatedCore, data: JsonObject) -> None:
         core.emit_items(items.direct_e2ee(core, contact, pq=True))
     if data["features"]:
         core.emit_items(*items.contact_features(core, contact))
+    conn.initiated = False
+    associating.contact_ready(core, contact)
 
 
 def _connected(core: SimulatedCore, contact: Contact, conn: Connection) -> None:
@@ -212,6 +214,7 @@ def on_owner_ready(core: SimulatedCore, data: JsonObject) -> None:
     conn.status = "ready"
     conn.pq_snd = conn.pq_rcv = True
     _connected(core, contact, conn)
+    associating.contact_ready(core, contact)
 
 
 # One-time invitations

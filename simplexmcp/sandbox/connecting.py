@@ -134,7 +134,7 @@ def _prepared_group(core: SimulatedCore, profile: JsonObject, pair: JsonObject) 
     name = profile["displayName"]
     group = groups.add_group(core, profile, core.now())
     marker = core.network.new_key(12)
-    host_profile = core.add_profile({"displayName": marker[:7], "fullName": ""})
+    host_profile = core.add_profile({"displayName": _placeholder(marker)[:7], "fullName": ""})
     host_id = _placeholder(f"{name}_unknown_host_{marker}")
     host = groups.add_member(
         core, group, host_id, role="admin", status="accepted", category="host", profile=host_profile.profile_id
@@ -166,7 +166,7 @@ def _finish_prepared(core: SimulatedCore, group: Group, message: JsonObject | No
     ref = f"#{group.group_id}"
     host = _host_of(core, group)
     items.banner(core, ref)
-    items.group_features(core, group, host)
+    items.group_features(core, group, host, as_group=True)
     welcome = None
     if message is not None:
         assert group.prepared is not None
@@ -302,6 +302,9 @@ def connect_group(core: SimulatedCore, a: Arguments) -> Event:
 def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
     assert group.prepared is not None
     message = _message(a)
+    request_id = None if message is None else core.network.new_id()
+    if request_id is not None:
+        group.prepared["requestSharedMsgId"] = request_id
     if message is not None and group.business is None:
         raise errors.error("connReqMessageProhibited")
     host = _host_of(core, group)
@@ -329,9 +332,6 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
         own.profile_id = conn.incognito_profile or own.profile_id
     group.prepared["connLinkStartedConnection"] = True
     group.updated = core.now()
-    request_id = None if message is None else core.network.new_id()
-    if request_id is not None:
-        group.prepared["requestSharedMsgId"] = request_id
     _request(core, conn, entry, message, request_id, group.prepared.get("welcomeSharedMsgId"))
     response = core.event("startedConnectionToGroup", groupInfo=core.group_json(group), relayResults=[])
     if custom is not None:

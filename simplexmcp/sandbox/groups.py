@@ -228,7 +228,6 @@ def create_link(core: SimulatedCore, a: Arguments) -> Event:
         role=role,
         group_id=group.group_id,
         group_link_id=group_link_id,
-        large=False,
     )
     core.state.links[row.link_id] = row
     _publish(core, group, row)

@@ -32,7 +32,7 @@ def on_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: float
     elif kind == "info":
         _contact_info(core, contact, body)
     elif kind == "direct.del":
-        _contact_deleted(core, contact)
+        _contact_deleted(core, contact, ts)
     elif kind == "group.inv":
         return invitations.on_invitation(core, contact, body, ts)
     return False
@@ -391,9 +391,9 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
         member.max_version = 19
     else:
         event = {"type": "memberProfileUpdated", "fromProfile": profiles.plain(old), "toProfile": profiles.plain(new)}
+        row.data = new
         item = items.group_event(core, group, event, "updated profile", member)
         core.emit_items(item)
-    row.data = new
     if old["displayName"] != new["displayName"]:
         previous = member.name
         member.name = ""
@@ -405,16 +405,17 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
     )
 
 
-def _contact_deleted(core: SimulatedCore, contact: Contact) -> None:
+def _contact_deleted(core: SimulatedCore, contact: Contact, ts: float) -> None:
     """The contact has deleted us: the chat stays, disconnected."""
     from simplexmcp.sandbox import deleting
 
     content = {"type": "rcvDirectEvent", "rcvDirectEvent": {"type": "contactDeleted"}}
-    core.emit_items(items.add_item(core, f"@{contact.contact_id}", content, "contact deleted"))
     contact.status = "deleted"
     conn = core.conn_of(contact)
     if conn is not None:
         conn.status = "deleted"
+    ref = f"@{contact.contact_id}"
+    core.emit_items(items.add_item(core, ref, content, "contact deleted", ts=broker_time(ts)))
     core.emit("contactDeletedByContact", contact=core.contact_json(contact))
     if conn is not None:
         deleting.peer_gone(core, [conn])

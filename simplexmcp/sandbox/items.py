@@ -197,9 +197,9 @@ def group_feature(core: SimulatedCore, group: Group, name: str, member: Member |
     return add_item(core, f"#{group.group_id}", content, text, member=key, **fields)
 
 
-def group_features(core: SimulatedCore, group: Group, member: Member | None) -> list[Item]:
+def group_features(core: SimulatedCore, group: Group, member: Member | None, **fields: Any) -> list[Item]:
     """All ten feature items of a group."""
-    return [group_feature(core, group, name, member) for name in GROUP_FEATURES]
+    return [group_feature(core, group, name, member, **fields) for name in GROUP_FEATURES]
 
 
 def group_event(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import connecting, groups, history, items, profiles, shapes
+from simplexmcp.sandbox import associating, connecting, groups, history, items, profiles, shapes
 from simplexmcp.sandbox.network import HOP
 from simplexmcp.sandbox.preferences import BUSINESS_PREFERENCES, full_group_preferences
 from simplexmcp.sandbox.times import broker_time
@@ -136,6 +136,7 @@ def on_member_ready(core: SimulatedCore, data: JsonObject) -> None:
     else:
         member.status = "connected"
     member.updated = core.now()
+    associating.member_ready(core, member)
     core.emit("joinedGroupMember", groupInfo=core.group_json(group), member=core.member_json(member))
     if not review:
         introduce(core, group, member, conn)
@@ -239,6 +240,7 @@ def on_joined(core: SimulatedCore, data: JsonObject) -> None:
     event = {"type": "memberConnected"}
     core.emit_items(items.group_event(core, group, event, "connected", host, scope=scope))
     host.max_version = 19
+    associating.member_ready(core, host)
     if review:
         waiting = {"type": "userPendingReview"}
         text = "please wait for group moderators to review your request to join the group"
@@ -317,6 +319,7 @@ def on_pair_ready(core: SimulatedCore, data: JsonObject) -> None:
     core.emit_items(items.group_event(core, group, event, "connected", member))
     core.emit("connectedToGroupMember", groupInfo=core.group_json(group), member=core.member_json(member))
     member.status = "connected"
+    associating.member_ready(core, member)
     for host in shapes.members_of(core.state, group.group_id):
         host_conn = core.conn_of(host)
         if host_conn is not None and host_conn.status == "ready" and host.member_key != member.member_key:

@@ -125,11 +125,11 @@ def _on_blocked(core: SimulatedCore, group: Group, by: Member, body: JsonObject,
 
 def _on_left(core: SimulatedCore, group: Group, member: Member, body: JsonObject, ts: float) -> None:
     before = shapes.current_members(core.state, group.group_id)
-    member.status = "left"
-    member.updated = core.now()
     event = {"type": "memberLeft"}
     item = items.group_event(core, group, event, "left", member, ts=broker_time(ts), shared_id=body["shared"])
     core.emit_items(item, members=before)
+    member.status = "left"
+    member.updated = core.now()
     core.emit(
         "leftMember", groupInfo=core.group_json(group, members=before), member=core.member_json(member)
     )

@@ -45,7 +45,7 @@ def list_chats(core: SimulatedCore, a: Arguments) -> Event:
         if c.user_id == user.user_id and c.status != "self"
     ]
     rows += [(g.chat_ts, f"#{g.group_id}", None) for g in state.groups.values() if g.user_id == user.user_id]
-    rows.append((user.created.partition(".")[0] + "Z", "*", user))
+    rows.append((_seconds(user.created), "*", user))
     if a.on("pcc"):
         rows += [
             (c.updated or c.created, ":", c)
@@ -61,9 +61,9 @@ def _chat_preview(core: SimulatedCore, ref: str, extra: Any) -> JsonObject:
         notes = {
             "noteFolderId": extra.notes_id,
             "userId": extra.user_id,
-            "createdAt": extra.created.partition(".")[0] + "Z",
-            "updatedAt": extra.created.partition(".")[0] + "Z",
-            "chatTs": extra.created.partition(".")[0] + "Z",
+            "createdAt": _seconds(extra.created),
+            "updatedAt": _seconds(extra.created),
+            "chatTs": _seconds(extra.created),
             "favorite": False,
             "unread": False,
         }
@@ -78,6 +78,10 @@ def _chat_preview(core: SimulatedCore, ref: str, extra: Any) -> JsonObject:
     shown = [] if last is None else [shapes.chat_item(core.state, last, core.seconds())]
     stats = _stats(core, _rows(core, ref, None))
     return {"chatInfo": shapes.chat_info(core.state, ref), "chatItems": shown, "chatStats": stats}
+
+
+def _seconds(text: str) -> str:
+    return text.rstrip("Z").partition(".")[0] + "Z"
 
 
 def _rows(core: SimulatedCore, ref: str, scope: int | None) -> list[Item]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import accepting, history, incoming, invitations, joining, moderation, statuses
+from simplexmcp.sandbox import accepting, associating, history, incoming, invitations, joining, moderation, statuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +102,7 @@ _DELIVERIES: dict[str, Callable[[SimulatedCore, JsonObject], None]] = {
     "ready": accepting.on_ready,
     "owner_ready": accepting.on_owner_ready,
     "joined": joining.on_joined,
+    "probe": associating.on_probe,
     "member_ready": joining.on_member_ready,
     "pair_ready": joining.on_pair_ready,
 }

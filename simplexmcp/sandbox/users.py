@@ -43,6 +43,11 @@ _PRESETS = (
     ("Ask SimpleX Team", "Send questions about SimpleX Chat app and your suggestions", None),
 )
 
+_PICTURE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+    "rkJggg=="
+)
+
 _NETWORK: JsonObject = {
     "socksMode": "always",
     "hostMode": "onionViaSocks",
@@ -141,6 +146,7 @@ def _add_card(core: SimulatedCore, user: User, name: str, description: str, kind
         "displayName": name,
         "fullName": "",
         "shortDescr": description,
+        "image": _PICTURE,
         "contactLink": full_link("contact", f"preset-{name.split()[0].lower()}", "A" * 32),
     }
     if kind:
@@ -242,11 +248,8 @@ def set_network(core: SimulatedCore, a: Arguments) -> Event:
 
 def ok(core: SimulatedCore, a: Arguments) -> Event:
     """Settings that change nothing here: folders, file encryption."""
-    del a
-    out: Event = {"type": "cmdOk"}
-    if core.state.active_user is not None:
-        out["user_"] = core.user_json()
-    return out
+    del core, a
+    return {"type": "cmdOk"}
 
 
 def servers(core: SimulatedCore, a: Arguments) -> Event:
@@ -270,4 +273,4 @@ def _server(number: int, server: str) -> JsonObject:
 def set_servers(core: SimulatedCore, a: Arguments) -> Event:
     """`/smp …`, `/xftp …`: remembered and shown; all traffic goes over the network's one relay."""
     core.state.servers[a.text("protocol")] = a.text("servers").split()
-    return {"type": "cmdOk", "user_": core.user_json()}
+    return {"type": "cmdOk"}

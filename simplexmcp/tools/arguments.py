@@ -170,9 +170,9 @@ def _sentence(tool: str, detail: ErrorDetails) -> str:
         case "extra_forbidden":
             return f"`{where[:60]}` is not an argument of {tool}."
         case "greater_than_equal":
-            return f"`{where}` must be at least {context['ge']}."
+            return f"`{where}` must be at least {_number(context['ge'])}."
         case "less_than_equal":
-            return f"`{where}` must be at most {context['le']}."
+            return f"`{where}` must be at most {_number(context['le'])}."
         case "string_too_short":
             return f"`{where}` must not be empty."
         case "string_too_long":
@@ -191,3 +191,7 @@ def _sentence(tool: str, detail: ErrorDetails) -> str:
             return f"`{where}` must be a list."
         case _:
             return f"`{where}` does not fit: {detail['msg']}."
+
+
+def _number(value: float) -> str:
+    return str(int(value))  # every bound here is whole

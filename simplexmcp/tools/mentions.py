@@ -20,7 +20,7 @@ def mention_keys(names: Mapping[int, str]) -> dict[str, int]:
     keys: dict[str, int] = {}
     for number, name in names.items():
         base = _UNFIT.sub(" ", name).strip() or f"member {number}"
-        key, again = base, 1
+        key, again = base, 2
         while key in keys:
             key, again = f"{base} {again}", again + 1
         keys[key] = number

@@ -172,7 +172,7 @@ def _new_group(r: _Reading) -> Plan:
 
 
 def _known_contact(r: _Reading) -> Plan:
-    chat = chat_of_contact(r.inner.get("contact"))
+    chat = chat_of_contact(r.inner.get("contact") or r.inner.get("contact_"))
     if chat is None:
         return _refuse("A connection by this link is in progress; use list to see when it is there.")
     match chat.state:

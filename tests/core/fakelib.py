@@ -39,6 +39,7 @@ class LibraryCore:
 
     def __init__(self, on_command: Callable[[str], Awaitable[str | None]]) -> None:
         self.on_command = on_command
+        self.on_call: Callable[[str], None] = lambda _: None
         self.calls: list[str] = []
         self.waits: list[int] = []
         self.migrated: list[str] = []
@@ -69,16 +70,21 @@ class LibraryCore:
         match what:
             case "M":
                 self.migrated = argument.split("\n")
-                self.calls.append("migrate")
+                self._called("migrate")
                 return self.migration
             case "C":
-                self.calls.append(argument)
+                self._called(argument)
                 return await self.on_command(argument)
             case "R":
+                self.on_call("receive")
                 return await self._event(int(argument))
             case _:
-                self.calls.append("close")
+                self._called("close")
                 return self.close_answer
+
+    def _called(self, call: str) -> None:
+        self.calls.append(call)
+        self.on_call(call)
 
     async def _event(self, microseconds: int) -> str | None:
         self.waits.append(microseconds)

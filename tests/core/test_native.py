@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import http.client
 import io
 import json
@@ -12,48 +11,24 @@ import urllib.request
 import zipfile
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 import trio.testing
+from simplex_chat import _native
 
 from simplexmcp.core.native import open_native
 from simplexmcp.errors import CoreError, LinkLost, Refused, UserError
 from tests.core.fakelib import LIBRARY, LibraryCore, compiled
 
 if TYPE_CHECKING:
+    import ctypes
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
-
-_native = pytest.importorskip("simplex_chat._native")
 
 OK = '{"result":{"type":"cmdOk"}}'
-
-
-@pytest.fixture(scope="session")
-def library_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(Path(__file__).with_name("fakelib.c"), tmp_path_factory.mktemp("libs"))
-
-
-@pytest.fixture
-def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loader as at the start of a process."""
-    for name in ("_lib", "_libc", "_backend"):
-        monkeypatch.setattr(_native, name, None)
-    monkeypatch.delenv("SIMPLEX_LIBS_DIR", raising=False)
-
-
-@pytest.fixture
-def library(library_file: Path, unloaded: None, monkeypatch: pytest.MonkeyPatch) -> ctypes.CDLL:
-    """The fake library, where the loader finds it; its counters are at zero."""
-    monkeypatch.setenv("SIMPLEX_LIBS_DIR", str(library_file.parent))
-    fake = ctypes.CDLL(str(library_file))
-    # So that what the program frees is counted.
-    monkeypatch.setattr(_native, "_load_libc", lambda: fake)
-    fake.fake_reset()
-    return fake
 
 
 async def _ok(_: str) -> str:
@@ -438,3 +413,20 @@ async def test_a_cancelled_start_ends_at_once(unloaded: None, tmp_path: Path, mo
                 pass
     assert scope.cancelled_caught
     release.set()
+
+
+@pytest.mark.parametrize("moment", ["migrate", "receive", "/user", "/_stop", "close"])
+async def test_a_cancellation_at_any_moment_leaves_a_closed_store(
+    moment: str, there: LibraryCore, tmp_path: Path, library: ctypes.CDLL
+) -> None:
+    scope = trio.CancelScope()
+    there.on_call = lambda call: scope.cancel() if call == moment else None
+    with scope:
+        async with open_native(tmp_path / "simplex") as link:
+            await link.send("/user")
+            if moment == "receive":
+                await trio.sleep_forever()
+    await trio.testing.wait_all_tasks_blocked(0.05)
+    assert there.calls[-2:] == ["/_stop", "close"]
+    assert library.fake_busy() == 0
+    assert library.fake_freed() == library.fake_allocated()

@@ -14,34 +14,18 @@ import trio
 from simplexmcp.core.api import ChatApi, around, count, initial
 from simplexmcp.core.native import open_native
 from simplexmcp.core.websocket import open_websocket
-from simplexmcp.errors import CoreError
+from simplexmcp.errors import CoreError, LinkLost, Refused
+from simplexmcp.sandbox.driver import drive
+from simplexmcp.sandbox.link import SandboxLink
 from simplexmcp.sandbox.network import Network
+from simplexmcp.sandbox.server import serve_clients
 from tests.core.fakelib import LibraryCore
-from tests.core.fakes import FakeCore
-from tests.core.test_native import library, library_file, unloaded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
     from simplexmcp.core.link import Link
-
-__all__ = ["library", "library_file", "unloaded"]
-
-
-async def deliver(network: Network) -> None:
-    """Does what is due in a network, for ever."""
-    changed = trio.Event()
-
-    def wake() -> None:
-        changed.set()
-
-    network.changed = wake
-    while True:
-        pause = network.deliver()
-        with trio.move_on_after(math.inf if pause is None else pause):
-            await changed.wait()
-        changed = trio.Event()
 
 
 def _envelope(response: dict[str, Any]) -> str:
@@ -54,23 +38,16 @@ def _envelope(response: dict[str, Any]) -> str:
 @asynccontextmanager
 async def by_websocket(network: Network, _: Path) -> AsyncIterator[Link]:
     async with trio.open_nursery() as nursery:
-        fake = FakeCore(nursery)
-        core = network.core("agent")
-        to_say, events = trio.open_memory_channel[dict[str, Any]](math.inf)
-        core.subscribe(to_say.send_nowait)
-
-        async def answer() -> None:
-            async for request in fake.requests:
-                await fake.say({"corrId": request["corrId"], "resp": core.command(request["cmd"])})
-
-        async def tell() -> None:
-            async for event in events:
-                await fake.say({"resp": event})
-
-        async with open_websocket("ws://127.0.0.1:5225", dial=fake.dial, others=lambda _: None) as link:
-            nursery.start_soon(answer)
-            nursery.start_soon(tell)
+        port = await nursery.start(serve_clients, network, 0)
+        async with open_websocket(f"ws://127.0.0.1:{port}/agent") as link:
             yield link
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def in_process(network: Network, _: Path) -> AsyncIterator[Link]:
+    async with trio.open_nursery() as nursery:
+        yield SandboxLink(network, network.core("agent"), nursery)
         nursery.cancel_scope.cancel()
 
 
@@ -183,7 +160,7 @@ async def _card_and_command(api: ChatApi, alice: Alice, group_id: int) -> None:
     assert {card, item} <= {entry["meta"]["itemId"] for entry in last}
 
 
-@pytest.mark.parametrize("open_link", [by_websocket, by_library])
+@pytest.mark.parametrize("open_link", [by_websocket, by_library, in_process])
 @pytest.mark.usefixtures("library")
 async def test_the_conversation_of_flow_1_is_the_same_over_each_link(
     open_link: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -192,7 +169,7 @@ async def test_the_conversation_of_flow_1_is_the_same_over_each_link(
     network = Network(time.time, population=False)
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(deliver, network)
+            nursery.start_soon(drive, network)
             async with open_link(network, tmp_path) as link:
                 api, alice = ChatApi(link), Alice(network)
                 group_id = await _start(api, tmp_path)
@@ -200,3 +177,34 @@ async def test_the_conversation_of_flow_1_is_the_same_over_each_link(
                 await _card_and_command(api, alice, group_id)
                 await api.stop()
             nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("done", [True, False])
+async def test_a_message_whose_answer_was_lost_is_found_or_missed_by_reading_and_never_sent_twice(
+    done: bool, tmp_path: Path
+) -> None:
+    network = Network(time.time, population=False)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drive, network)
+            async with by_websocket(network, tmp_path) as link:
+                api = ChatApi(link)
+                ref = f"#{await _start(api, tmp_path)}"
+                network.faults.drop("agent", "/_send", done=done)
+                with pytest.raises(LinkLost) as caught:
+                    await api.send_text(ref, "once")
+                assert caught.value.tag == "link/lost"
+                await _until(link.events, "linkDown")
+                await _until(link.events, "linkUp")
+                items = (await api.get_chat(ref, count(100)))["chatItems"]
+                sent = [i for i in items if i["content"]["type"] == "sndMsgContent"]
+                assert [i["content"]["msgContent"]["text"] for i in sent] == ["once"] * done
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_lone_surrogate_gets_past_the_link_to_no_core(tmp_path: Path) -> None:
+    network = Network(time.time, population=False)
+    async with by_websocket(network, tmp_path) as link:
+        with pytest.raises(Refused):
+            await link.send('/_send @4 json [{"msgContent":{"type":"text","text":"\ud800"}}]')
+        assert (await link.send("/version"))["type"] == "versionInfo"

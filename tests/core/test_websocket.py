@@ -654,3 +654,33 @@ async def test_another_client_of_the_core_is_reported_once_and_its_end_too(
             count = 0
             assert await link.events.receive() == {"type": "linkShared", "clients": 0}
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"\xff" * 64,
+        b"\x81\x02\xff\xfe",
+        b"\x81\x82abcdxx",
+        b"\x88\x01\x00",
+        b"\x83\x00",
+        b"\x09\x05ping!",
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+    ids=["reserved bits", "no UTF-8", "masked", "half a close code", "unknown kind", "half a ping", "HTTP"],
+)
+async def test_bytes_that_are_no_websocket_end_the_connection_and_not_the_link(
+    noise: bytes, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with linked() as (link, core), trio.open_nursery() as nursery:
+        done = Outcomes(link)
+        nursery.start_soon(done.send, "/x")
+        await core.request()
+        await core.stream.send_all(noise)
+        assert (await link.events.receive())["type"] == "linkDown"
+        assert (await link.events.receive())["type"] == "linkUp"
+        assert done.of["/x"] == ["link/lost"]
+        nursery.start_soon(done.send, "/y")
+        await core.answer(await core.request())
+        await trio.testing.wait_all_tasks_blocked()
+        assert done.of["/y"] == [{"type": "cmdOk"}]

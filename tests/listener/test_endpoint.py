@@ -27,8 +27,8 @@ async def test_each_handshake_version_is_agreed_to(version: str) -> None:
         )
         result = reply.json["result"]
         assert (200, version) == (reply.status, result["protocolVersion"])
-        assert {"tools": {"listChanged": False}} == result["capabilities"]
-        assert ("simplexmcp", INSTRUCTIONS) == (result["serverInfo"]["name"], result["instructions"])
+        assert result["capabilities"] == {"tools": {"listChanged": False}}
+        assert (result["serverInfo"]["name"], result["instructions"]) == ("simplexmcp", INSTRUCTIONS)
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "1999-01-01"])
@@ -37,7 +37,7 @@ async def test_another_version_is_answered_with_the_latest_of_the_handshake(vers
         reply = await client.ask(
             rpc("initialize", INITIALIZE | {"protocolVersion": version}), mcp_protocol_version=None
         )
-        assert "2025-11-25" == reply.json["result"]["protocolVersion"]
+        assert reply.json["result"]["protocolVersion"] == "2025-11-25"
 
 
 async def test_sessions_are_handed_out_and_never_demanded() -> None:
@@ -50,7 +50,7 @@ async def test_sessions_are_handed_out_and_never_demanded() -> None:
         ]
         assert first != second
         for session in (first, None, "of another life of the server"):
-            assert 200 == (await client.ask(tools_call("list"), mcp_session_id=session)).status
+            assert (await client.ask(tools_call("list"), mcp_session_id=session)).status == 200
 
 
 def test_the_instructions_say_what_an_agent_must_know_in_under_two_kilobytes() -> None:
@@ -62,11 +62,11 @@ def test_the_instructions_say_what_an_agent_must_know_in_under_two_kilobytes() -
 async def test_the_tools_are_listed_in_order_with_their_hints_and_meta() -> None:
     async with listening() as server, server.client() as client:
         tools = (await client.ask(rpc("tools/list"))).json["result"]["tools"]
-        assert ["list", "send"] == [tool["name"] for tool in tools]
-        assert {"anthropic/requiresUserInteraction": True} == tools[0]["_meta"]
-        assert (True, False) == tuple(tools[0]["annotations"][hint] for hint in ("readOnlyHint", "destructiveHint"))
+        assert [tool["name"] for tool in tools] == ["list", "send"]
+        assert tools[0]["_meta"] == {"anthropic/requiresUserInteraction": True}
+        assert tuple(tools[0]["annotations"][hint] for hint in ("readOnlyHint", "destructiveHint")) == (True, False)
         assert True is tools[1]["annotations"]["destructiveHint"]
-        assert {"type": "object", "properties": {"n": {"type": "integer"}}} == tools[0]["inputSchema"]
+        assert tools[0]["inputSchema"] == {"type": "object", "properties": {"n": {"type": "integer"}}}
         assert "_meta" not in tools[1]
 
 
@@ -74,7 +74,7 @@ async def test_a_result_is_structured_and_the_same_json_as_text() -> None:
     async with listening() as server, server.client() as client:
         reply = await client.ask(tools_call("list", {"n": 1, "text": "naïve \U0001f600 \u2028"}, number="a-1"))
         content = {"ok": True, "n": 1, "text": "naïve \U0001f600 \u2028"}
-        assert (200, "application/json", "a-1") == (reply.status, reply.headers["content-type"], reply.json["id"])
+        assert (reply.status, reply.headers["content-type"], reply.json["id"]) == (200, "application/json", "a-1")
         assert content == reply.json["result"]["structuredContent"]
         assert [content] == [json.loads(part["text"]) for part in reply.json["result"]["content"]]
         assert False is reply.json["result"]["isError"]
@@ -88,7 +88,7 @@ async def test_versions_without_structured_content_get_text_only(version: str | 
     async with listening() as server, server.client() as client:
         result = (await client.ask(tools_call("list"), mcp_protocol_version=version)).json["result"]
         assert structured == ("structuredContent" in result)
-        assert '{"ok":true}' == result["content"][0]["text"]
+        assert result["content"][0]["text"] == '{"ok":true}'
 
 
 async def test_an_error_says_its_sentence_in_the_text() -> None:
@@ -97,7 +97,7 @@ async def test_an_error_says_its_sentence_in_the_text() -> None:
 
     async with listening(FakeTools({"send": refuse})) as server, server.client() as client:
         result = (await client.ask(tools_call("send"))).json["result"]
-        assert (True, "There is no chat @9.") == (result["isError"], result["content"][0]["text"])
+        assert (result["isError"], result["content"][0]["text"]) == (True, "There is no chat @9.")
 
 
 async def test_arguments_arrive_as_they_were_sent() -> None:
@@ -116,8 +116,8 @@ async def test_arguments_arrive_as_they_were_sent() -> None:
 async def test_a_call_that_makes_no_sense_is_an_error_of_its_params(params: dict[str, Any]) -> None:
     async with listening() as server, server.client() as client:
         reply = await client.ask(rpc("tools/call", params))
-        assert (200, -32602) == (reply.status, reply.json["error"]["code"])
-        assert [] == server.tools.started
+        assert (reply.status, reply.json["error"]["code"]) == (200, -32602)
+        assert server.tools.started == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_a_method_that_is_not_served_or_misused_is_said_so(method: str, co
 async def test_a_notification_is_accepted_without_a_body(message: dict[str, Any]) -> None:
     async with listening() as server, server.client() as client:
         reply = await client.ask(message)
-        assert (202, b"") == (reply.status, reply.body)
+        assert (reply.status, reply.body) == (202, b"")
 
 
 @pytest.mark.parametrize(
@@ -166,30 +166,30 @@ async def test_a_notification_is_accepted_without_a_body(message: dict[str, Any]
 async def test_a_body_that_is_no_message_is_answered_400_and_the_server_lives(body: bytes) -> None:
     async with listening() as server, server.client() as client:
         reply = await client.ask(body)
-        assert (400, "2.0") == (reply.status, reply.json["jsonrpc"])
+        assert (reply.status, reply.json["jsonrpc"]) == (400, "2.0")
         assert reply.json["error"]["message"].endswith(".")
-        assert 200 == (await client.ask(rpc("ping"))).status
-        assert [] == server.tools.started
+        assert (await client.ask(rpc("ping"))).status == 200
+        assert server.tools.started == []
 
 
 async def test_a_message_of_four_megabytes_is_served() -> None:
     async with listening() as server, server.client() as client:
         reply = await client.ask(tools_call("list", {"text": "x" * (4 * 1024 * 1024 - 200)}))
-        assert 200 == reply.status
+        assert reply.status == 200
         assert len(reply.body) > 8_000_000
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream", "text/html", "application/xml;q=1"])
 async def test_a_client_must_read_both_forms_of_an_answer(accept: str) -> None:
     async with listening() as server, server.client() as client:
-        assert 406 == (await client.ask(tools_call("list"), accept=accept)).status
-        assert [] == server.tools.started
+        assert (await client.ask(tools_call("list"), accept=accept)).status == 406
+        assert server.tools.started == []
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/*, text/*;q=0.5", "text/event-stream,application/json"])
 async def test_wildcards_and_any_order_are_accepted(accept: str | None) -> None:
     async with listening() as server, server.client() as client:
-        assert 200 == (await client.ask(tools_call("list"), accept=accept)).status
+        assert (await client.ask(tools_call("list"), accept=accept)).status == 200
 
 
 @pytest.mark.parametrize("defect", [ValueError("secret"), ExceptionGroup("several", [KeyError("secret")])])
@@ -201,8 +201,8 @@ async def test_a_defect_of_a_tool_is_logged_and_the_agent_reads_no_detail(
 
     async with listening(FakeTools({"send": broken})) as server, server.client() as client:
         result = (await client.ask(tools_call("send"))).json["result"]
-        assert (True, INTERNAL_ERROR) == (result["isError"], result["content"][0]["text"])
-        assert 200 == (await client.ask(tools_call("list"))).status
+        assert (result["isError"], result["content"][0]["text"]) == (True, INTERNAL_ERROR)
+        assert (await client.ask(tools_call("list"))).status == 200
     assert "secret" in caplog.text
 
 
@@ -212,7 +212,7 @@ async def test_a_result_that_is_no_json_is_a_defect_of_the_tool(content: Any, ca
         return ToolResult(content)
 
     async with listening(FakeTools({"send": broken})) as server, server.client() as client:
-        assert INTERNAL_ERROR == (await client.ask(tools_call("send"))).json["result"]["content"][0]["text"]
+        assert (await client.ask(tools_call("send"))).json["result"]["content"][0]["text"] == INTERNAL_ERROR
     assert "The tool send failed" in caplog.text
 
 
@@ -223,7 +223,7 @@ async def test_halves_of_characters_in_a_result_are_replaced(is_error: bool) -> 
 
     async with listening(FakeTools({"send": half})) as server, server.client() as client:
         reply = await client.ask(tools_call("send"))
-        assert {"error": "a?b"} == reply.json["result"]["structuredContent"]
+        assert reply.json["result"]["structuredContent"] == {"error": "a?b"}
         assert b"\\ud83d" not in reply.body
 
 

@@ -26,7 +26,7 @@ async def test_a_good_request_passes_and_its_connection_is_used_again() -> None:
     async with listening() as server, server.client() as client:
         for _ in range(3):
             reply = await client.ask(rpc("ping"))
-            assert (200, {"jsonrpc": "2.0", "id": 1, "result": {}}) == (reply.status, reply.json)
+            assert (reply.status, reply.json) == (200, {"jsonrpc": "2.0", "id": 1, "result": {}})
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ async def test_a_good_request_passes_and_its_connection_is_used_again() -> None:
 async def test_another_host_is_refused_before_the_token_is_looked_at(host: str) -> None:
     async with listening() as server, server.client() as client:
         host = host.format(port=server.port)
-        assert 421 == await status_of(client, host=host, authorization="Bearer wrong")
+        assert await status_of(client, host=host, authorization="Bearer wrong") == 421
         assert server.tools.started == []
 
 
 async def test_both_names_of_this_computer_are_its_host() -> None:
     async with listening() as server, server.client() as client:
-        assert 200 == await status_of(client, host=f"localhost:{server.port}")
-        assert 200 == await status_of(client, host=f"LOCALHOST:{server.port}")
+        assert await status_of(client, host=f"localhost:{server.port}") == 200
+        assert await status_of(client, host=f"LOCALHOST:{server.port}") == 200
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ async def test_both_names_of_this_computer_are_its_host() -> None:
 )
 async def test_a_foreign_origin_is_refused(origin: str) -> None:
     async with listening() as server, server.client() as client:
-        assert 403 == await status_of(client, origin=origin.format(port=server.port))
+        assert await status_of(client, origin=origin.format(port=server.port)) == 403
 
 
 async def test_a_browser_that_hides_its_origin_is_refused() -> None:
     async with listening() as server, server.client() as client:
-        assert 403 == await status_of(client, extra=[("sec-fetch-site", "cross-site")])
+        assert await status_of(client, extra=[("sec-fetch-site", "cross-site")]) == 403
 
 
 async def test_its_own_origin_passes_and_no_answer_allows_pages_of_others() -> None:
@@ -109,7 +109,7 @@ async def test_only_the_exact_token_opens(value: str | None) -> None:
     async with listening() as server, server.client() as client:
         await client.send(PING, authorization=value)
         reply = await client.reply()
-        assert (401, "Bearer") == (reply.status, reply.headers["www-authenticate"])
+        assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
         assert b"list" not in reply.body and TOKEN.encode() not in reply.body
 
 
@@ -119,18 +119,18 @@ async def test_a_token_that_is_no_text_is_only_wrong() -> None:
         await client.stream.send_all(
             f"POST /mcp HTTP/1.1\r\n{head}".encode() + b"authorization: Bearer \xc3\xa9\r\n\r\n"
         )
-        assert 401 == (await client.begin_of(b"POST"))[0]
+        assert (await client.begin_of(b"POST"))[0] == 401
 
 
 async def test_a_token_that_comes_twice_is_refused_even_when_both_are_right() -> None:
     async with listening() as server, server.client() as client:
-        assert 401 == await status_of(client, extra=[("authorization", f"Bearer {TOKEN}")])
+        assert await status_of(client, extra=[("authorization", f"Bearer {TOKEN}")]) == 401
 
 
 @pytest.mark.parametrize("name", ["content-type", "mcp-session-id", "mcp-protocol-version"])
 async def test_a_deciding_header_that_comes_twice_is_refused(name: str) -> None:
     async with listening() as server, server.client() as client:
-        assert 400 == await status_of(client, mcp_session_id="a", extra=[(name, "a")])
+        assert await status_of(client, mcp_session_id="a", extra=[(name, "a")]) == 400
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_a_deciding_header_that_comes_twice_is_refused(name: str) -> None:
 )
 async def test_other_paths_are_not_found_also_without_a_token(target: str) -> None:
     async with listening() as server, server.client() as client:
-        assert 404 == await status_of(client, target=target, authorization=None)
+        assert await status_of(client, target=target, authorization=None) == 404
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
@@ -155,7 +155,7 @@ async def test_only_post_is_served(method: str) -> None:
     async with listening() as server, server.client() as client:
         await client.send(method=method)
         reply = await client.reply()
-        assert (405, "POST") == (reply.status, reply.headers["allow"])
+        assert (reply.status, reply.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize(
@@ -172,36 +172,36 @@ async def test_only_post_is_served(method: str) -> None:
 )
 async def test_a_body_that_is_not_declared_json_is_refused(kind: str | None) -> None:
     async with listening() as server, server.client() as client:
-        assert 415 == await status_of(client, content_type=kind)
+        assert await status_of(client, content_type=kind) == 415
 
 
 async def test_an_encoded_body_is_refused() -> None:
     async with listening() as server, server.client() as client:
-        assert 415 == await status_of(client, content_encoding="gzip")
+        assert await status_of(client, content_encoding="gzip") == 415
 
 
 async def test_json_with_its_charset_passes() -> None:
     async with listening() as server, server.client() as client:
-        assert 200 == await status_of(client, content_type='Application/JSON; charset="UTF-8"')
+        assert await status_of(client, content_type='Application/JSON; charset="UTF-8"') == 200
 
 
 async def test_until_it_is_ready_every_call_is_answered_503() -> None:
     ready = False
     async with listening(ready=lambda: ready) as server, server.client() as client:
         reply = await client.ask(tools_call("list"))
-        assert (503, None) == (reply.status, reply.json["id"])
+        assert (reply.status, reply.json["id"]) == (503, None)
         assert "not ready" in reply.json["error"]["message"]
         assert int(reply.headers["retry-after"]) > 0
         ready = True
-        assert 200 == (await client.ask(tools_call("list"))).status
-        assert ["list"] == server.tools.started
+        assert (await client.ask(tools_call("list"))).status == 200
+        assert server.tools.started == ["list"]
 
 
 async def test_a_declared_size_over_the_limit_is_refused_before_it_is_sent() -> None:
     async with listening(limits=Limits(body=1000)) as server, server.client() as client:
         head = "".join(f"{name}: {value}\r\n" for name, value in client.head(content_length="1001"))
         await client.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode())
-        assert 413 == (await client.begin_of(b"POST"))[0]
+        assert (await client.begin_of(b"POST"))[0] == 413
 
 
 async def test_a_chunked_body_is_counted_while_it_comes() -> None:
@@ -210,13 +210,13 @@ async def test_a_chunked_body_is_counted_while_it_comes() -> None:
         await client.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode())
         for _ in range(101):
             await client.stream.send_all(b"a\r\n0123456789\r\n")
-        assert 413 == (await client.begin_of(b"POST"))[0]
+        assert (await client.begin_of(b"POST"))[0] == 413
 
 
 async def test_a_body_of_exactly_the_limit_passes() -> None:
     async with listening(limits=Limits(body=1000)) as server, server.client() as client:
-        assert 200 == await status_of(client, PING + b" " * (1000 - len(PING)))
-        assert 413 == await status_of(client, PING + b" " * (1001 - len(PING)))
+        assert await status_of(client, PING + b" " * (1000 - len(PING))) == 200
+        assert await status_of(client, PING + b" " * (1001 - len(PING))) == 413
 
 
 async def test_large_uploads_that_are_refused_leave_no_connection_behind() -> None:
@@ -231,20 +231,19 @@ async def test_large_uploads_that_are_refused_leave_no_connection_behind() -> No
                     await client.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + part * 320)
                     if chunked:
                         await client.stream.send_all(b"0\r\n\r\n")
-                    assert 401 == (await client.begin_of(b"POST"))[0]
+                    assert (await client.begin_of(b"POST"))[0] == 401
                 except trio.BrokenResourceError:
                     # The answer may be lost to a client that is still sending; the connection is closed then.
                     return
 
-    async with listening() as server:
-        async with server.client() as client:
-            assert 200 == await status_of(client)
-            tasks = living()
-            async with trio.open_nursery() as nursery:
-                for number in range(10):
-                    nursery.start_soon(upload, number % 2 == 0)
-            await until_living(tasks)
-            assert 200 == await status_of(client)
+    async with listening() as server, server.client() as client:
+        assert await status_of(client) == 200
+        tasks = living()
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(upload, number % 2 == 0)
+        await until_living(tasks)
+        assert await status_of(client) == 200
 
 
 async def test_a_body_that_does_not_come_is_given_up_in_time(autojump_clock: MockClock) -> None:
@@ -252,7 +251,7 @@ async def test_a_body_that_does_not_come_is_given_up_in_time(autojump_clock: Moc
         head = "".join(f"{name}: {value}\r\n" for name, value in client.head(content_length="100"))
         await client.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n{{".encode())
         with trio.fail_after(31):
-            assert 408 == (await client.begin_of(b"POST", seconds=31))[0]
+            assert (await client.begin_of(b"POST", seconds=31))[0] == 408
         assert await client.closed()
 
 
@@ -276,7 +275,7 @@ async def test_a_websocket_is_refused() -> None:
             f"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
             "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
         )
-        assert 403 == (await client.begin_of(b"GET"))[0]
+        assert (await client.begin_of(b"GET"))[0] == 403
 
 
 async def test_http_2_by_prior_knowledge_is_refused() -> None:
@@ -335,14 +334,14 @@ async def test_bytes_that_are_no_request_end_only_their_own_connection(noise: by
                 assert len(noise) > 1000
             assert await odd.closed()
         async with server.client() as client:
-            assert 200 == await status_of(client)
+            assert await status_of(client) == 200
 
 
 async def test_more_connections_than_allowed_are_turned_away_with_an_answer() -> None:
     async with listening(limits=Limits(connections=2)) as server, server.client() as one, server.client() as two:
-        assert [200, 200] == [await status_of(one), await status_of(two)]
+        assert [await status_of(one), await status_of(two)] == [200, 200]
         async with server.client() as three:
-            assert 503 == (await three.begin_of(b"GET"))[0]
+            assert (await three.begin_of(b"GET"))[0] == 503
         await trio.aclose_forcefully(two.stream)
         with trio.fail_after(5):
             while True:
@@ -363,7 +362,7 @@ async def test_a_defect_in_the_endpoint_is_logged_and_answered_500(
     monkeypatch.setattr("simplexmcp.listener.jsonrpc.read_message", broken)
     async with listening() as server, server.client() as client:
         reply = await client.ask(rpc("ping"))
-        assert (500, "Internal error.") == (reply.status, reply.json["error"]["message"])
+        assert (reply.status, reply.json["error"]["message"]) == (500, "Internal error.")
     assert "a defect" in caplog.text
     assert TOKEN not in caplog.text
 

@@ -67,8 +67,8 @@ async def test_a_quick_call_is_answered_with_plain_json(generation: str) -> None
     async with listening() as server, server.client() as client:
         await begin(client, generation, "list", token="t")
         reply = await client.reply()
-        assert (200, "application/json") == (reply.status, reply.headers["content-type"])
-        assert {"ok": True} == reply.json["result"]["structuredContent"]
+        assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+        assert reply.json["result"]["structuredContent"] == {"ok": True}
         await server.tools.until(lambda: server.tools.settled == ["list"])
 
 
@@ -83,11 +83,11 @@ async def test_a_held_call_has_its_first_byte_within_a_quarter_second(
         status, headers = await client.begin()
         chunk = await client.chunk()
         assert trio.current_time() - start <= 0.25
-        assert (200, "text/event-stream") == (status, headers["content-type"])
-        assert "no" == headers["x-accel-buffering"]
+        assert (status, headers["content-type"]) == (200, "text/event-stream")
+        assert headers["x-accel-buffering"] == "no"
         if token is None:
             assert chunk.startswith(b":")
-            assert [] == messages(chunk)
+            assert messages(chunk) == []
         else:
             assert {"progressToken": token, "progress": 1} == messages(chunk)[0]["params"]
 
@@ -110,10 +110,10 @@ async def test_what_a_tool_says_reaches_the_client_at_once_and_again_every_twent
                 else:
                     result = message["result"]
         times = [time for time, _, _ in seen]
-        assert [1, 2, 3, 4, 5] == [value for _, value, _ in seen]
-        assert ["One", "Two", "Two", "Two", "Two"] == [text for _, _, text in seen]
-        assert [0, 0, 20, 40, 60] == pytest.approx(times, abs=0.5)
-        assert {"done": True} == result["structuredContent"]
+        assert [value for _, value, _ in seen] == [1, 2, 3, 4, 5]
+        assert [text for _, _, text in seen] == ["One", "Two", "Two", "Two", "Two"]
+        assert pytest.approx(times, abs=0.5) == [0, 0, 20, 40, 60]
+        assert result["structuredContent"] == {"done": True}
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -128,7 +128,7 @@ async def test_a_call_without_a_token_gets_comments_and_no_progress(generation: 
             times.append(trio.current_time())
         assert max(b - a for a, b in zip(times, times[1:], strict=False)) <= 25
         assert body.count(b": waiting\n\n") == 3
-        assert ["result"] == [key for message in messages(body) for key in message if key in ("result", "method")]
+        assert [key for message in messages(body) for key in message if key in ("result", "method")] == ["result"]
 
 
 async def test_a_call_of_two_days_lives_and_ends_with_its_result(autojump_clock: MockClock) -> None:
@@ -145,8 +145,8 @@ async def test_a_call_of_two_days_lives_and_ends_with_its_result(autojump_clock:
                         values.append(last["params"]["progress"])
             assert values == sorted(set(values))
             assert len(values) == 48 * 6
-            assert {"done": True} == last["result"]["structuredContent"]
-            assert 200 == (await client.ask(rpc("ping"))).status
+            assert last["result"]["structuredContent"] == {"done": True}
+            assert (await client.ask(rpc("ping"))).status == 200
 
 
 async def leave_by_closing(client: Client) -> None:
@@ -177,7 +177,7 @@ async def test_a_client_that_leaves_cancels_its_tool_at_once(
         with trio.fail_after(1):
             await tools.until(lambda: tools.cancelled == ["send"])
         await until_living(tasks)
-        assert [] == tools.settled
+        assert tools.settled == []
         await trio.aclose_forcefully(client.stream)
 
 
@@ -206,7 +206,7 @@ async def cancel(server: Listening, number: Any, **changes: str | None) -> None:
     """`notifications/cancelled` on a connection of its own."""
     async with server.client() as client:
         notification = rpc("notifications/cancelled", {"requestId": number}, number=None)
-        assert 202 == (await client.ask(notification, **changes)).status
+        assert (await client.ask(notification, **changes)).status == 202
 
 
 async def test_a_cancelled_notification_ends_that_call_of_that_session() -> None:
@@ -216,12 +216,12 @@ async def test_a_cancelled_notification_ends_that_call_of_that_session() -> None
         await two.call("send", number=1, mcp_session_id="b")
         await tools.until(lambda: len(tools.started) == 2)
         await cancel(server, 1, mcp_session_id="b")
-        assert {"code": -32800, "message": "cancelled by the client"} == (await two.reply()).message["error"]
-        assert ["send"] == tools.cancelled
-        assert [] == tools.settled
-        assert 200 == (await two.ask(rpc("ping"))).status
+        assert (await two.reply()).message["error"] == {"code": -32800, "message": "cancelled by the client"}
+        assert tools.cancelled == ["send"]
+        assert tools.settled == []
+        assert (await two.ask(rpc("ping"))).status == 200
         await cancel(server, 1, mcp_session_id="a")
-        assert -32800 == (await one.reply()).message["error"]["code"]
+        assert (await one.reply()).message["error"]["code"] == -32800
 
 
 @pytest.mark.parametrize("number", ["1", 2, None, 1.0, True, [1]])
@@ -232,7 +232,7 @@ async def test_a_cancelled_notification_for_another_id_ends_nothing(number: Any)
         await tools.until(lambda: tools.started == ["send"])
         await cancel(server, number, mcp_session_id="a")
         await trio.testing.wait_all_tasks_blocked()
-        assert [] == tools.cancelled
+        assert tools.cancelled == []
 
 
 async def test_without_a_session_only_a_unique_id_is_cancelled() -> None:
@@ -243,11 +243,11 @@ async def test_without_a_session_only_a_unique_id_is_cancelled() -> None:
         await tools.until(lambda: len(tools.started) == 2)
         await cancel(server, 5)
         await trio.testing.wait_all_tasks_blocked()
-        assert [] == tools.cancelled
+        assert tools.cancelled == []
         await trio.aclose_forcefully(one.stream)
         await tools.until(lambda: len(tools.cancelled) == 1)
         await cancel(server, 5)
-        assert -32800 == (await two.reply()).message["error"]["code"]
+        assert (await two.reply()).message["error"]["code"] == -32800
 
 
 async def test_a_posted_cancel_of_the_modern_protocol_ends_nothing_without_a_session() -> None:
@@ -257,7 +257,7 @@ async def test_a_posted_cancel_of_the_modern_protocol_ends_nothing_without_a_ses
         await tools.until(lambda: tools.started == ["send"])
         await cancel(server, 1, **MODERN)
         await trio.testing.wait_all_tasks_blocked()
-        assert [] == tools.cancelled
+        assert tools.cancelled == []
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -272,7 +272,7 @@ async def test_a_cancelled_stream_ends_with_an_error_event(generation: str) -> N
         with trio.fail_after(5):
             while chunk := await client.chunk():
                 body += chunk
-        assert {"code": -32800, "message": "the server is stopping"} == messages(body)[-1]["error"]
+        assert messages(body)[-1]["error"] == {"code": -32800, "message": "the server is stopping"}
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -291,13 +291,13 @@ async def test_a_client_that_does_not_read_blocks_neither_tool_nor_others_and_ge
         await begin(client, generation, token="t")
         with trio.fail_after(30):
             await said.wait()
-        assert 200 == (await other.ask(tools_call("list"))).status
+        assert (await other.ask(tools_call("list"))).status == 200
         await tools.until(lambda: tools.settled == ["list"])
         reply = await client.reply()
         values = [event["params"]["progress"] for event in reply.events[:-1]]
         assert values == sorted(set(values))
         assert len(values) < 500
-        assert {"done": True} == reply.message["result"]["structuredContent"]
+        assert reply.message["result"]["structuredContent"] == {"done": True}
         await tools.until(lambda: tools.settled == ["list", "send"])
 
 
@@ -333,14 +333,14 @@ async def test_a_delivered_result_is_settled_once_also_when_the_client_closes_ri
         await begin(client, generation)
         await client.begin()
         await client.chunk()
-        assert [] == tools.settled
+        assert tools.settled == []
         release.set()
         while b'"result"' not in await client.chunk():
             continue
         await trio.aclose_forcefully(client.stream)
         await tools.until(lambda: tools.settled == ["send"])
         await trio.testing.wait_all_tasks_blocked()
-        assert ["send"] == tools.settled
+        assert tools.settled == ["send"]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -361,7 +361,7 @@ async def test_a_result_for_a_client_that_has_left_is_not_settled(generation: st
         await trio.testing.wait_all_tasks_blocked()
         left.set()
         await until_living(tasks)
-        assert [] == tools.settled
+        assert tools.settled == []
 
 
 async def test_a_defect_in_settling_is_logged_and_the_connection_lives(caplog: pytest.LogCaptureFixture) -> None:
@@ -372,8 +372,8 @@ async def test_a_defect_in_settling_is_logged_and_the_connection_lives(caplog: p
         return ToolResult({}, settle=broken)
 
     async with listening(FakeTools({"send": tool})) as server, server.client() as client:
-        assert 200 == (await client.ask(tools_call("send"))).status
-        assert 200 == (await client.ask(rpc("ping"))).status
+        assert (await client.ask(tools_call("send"))).status == 200
+        assert (await client.ask(rpc("ping"))).status == 200
     assert "cannot forget" in caplog.text
 
 

@@ -71,7 +71,7 @@ def test_no_json_makes_reading_raise(value: Any) -> None:
 def test_what_is_not_plain_json_is_a_parse_error(body: bytes) -> None:
     complaint = read_message(body)
     assert isinstance(complaint, Complaint)
-    assert (PARSE_ERROR, None) == (complaint.code, complaint.id)
+    assert (complaint.code, complaint.id) == (PARSE_ERROR, None)
     assert len(complaint.text) < 200
 
 
@@ -103,7 +103,7 @@ def test_what_is_not_plain_json_is_a_parse_error(body: bytes) -> None:
 def test_json_that_is_no_message_is_an_invalid_request(body: bytes, about: str) -> None:
     complaint = read_message(body)
     assert isinstance(complaint, Complaint)
-    assert INVALID_REQUEST == complaint.code
+    assert complaint.code == INVALID_REQUEST
     assert about in complaint.text
     assert error_body(complaint.id, complaint.code, complaint.text).isascii()
 
@@ -111,7 +111,7 @@ def test_json_that_is_no_message_is_an_invalid_request(body: bytes, about: str) 
 def test_the_id_is_told_when_it_could_be_read() -> None:
     complaint = read_message(b'{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":"\\udfff"}}')
     assert isinstance(complaint, Complaint)
-    assert "x" == complaint.id
+    assert complaint.id == "x"
 
 
 def test_whole_characters_beyond_the_basic_plane_pass() -> None:

@@ -59,7 +59,7 @@ async def test_a_port_that_cannot_be_had_is_one_line_too() -> None:
 
 async def test_only_loopback_is_bound() -> None:
     with _listen(0) as listener:
-        assert "127.0.0.1" == listener.getsockname()[0]
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has this option")
@@ -68,9 +68,9 @@ async def test_accepted_connections_notice_a_client_that_vanished() -> None:
         listener.setblocking(True)
         accepted, _ = listener.accept()
         with accepted:
-            assert 30_000 == accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
-            assert 1 == accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            assert 30 == accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_the_limit_of_open_files_is_raised_as_far_as_it_may(monkeypatch: pytest.
     _allow_files(4000)
     _allow_files(1000)
     _allow_files(100)
-    assert [(2000, 2000), (1256, 2000)] == asked
+    assert asked == [(2000, 2000), (1256, 2000)]
 
 
 async def test_finished_without_calls_it_returns_at_once_and_the_port_is_free() -> None:
@@ -114,13 +114,13 @@ async def test_while_closing_open_calls_end_with_their_result_and_new_ones_are_r
         await tools.until(lambda: tools.started == ["send"])
         running.closing.refuse("The agent is stopping.")
         reply = await late.ask(tools_call("list"))
-        assert (503, "The agent is stopping.") == (reply.status, reply.json["error"]["message"])
+        assert (reply.status, reply.json["error"]["message"]) == (503, "The agent is stopping.")
         stop.set()
         assert True is await running.closing.drained(5)
         running.closing.finish("stopped")
         reply = await held.reply()
-        assert {"status": "cancelled"} == reply.message["result"]["structuredContent"]
-        assert ["send"] == tools.settled
+        assert reply.message["result"]["structuredContent"] == {"status": "cancelled"}
+        assert tools.settled == ["send"]
         with trio.fail_after(1):
             await running.ended.wait()
 
@@ -131,7 +131,7 @@ async def test_draining_ends_at_its_deadline_when_a_tool_does_not(autojump_clock
         await running.tools.until(lambda: running.tools.started == ["send"])
         start = trio.current_time()
         assert False is await running.closing.drained(10)
-        assert 10 == pytest.approx(trio.current_time() - start)
+        assert pytest.approx(trio.current_time() - start) == 10
 
 
 @pytest.mark.parametrize("limits", [NEVER, Limits(first_byte=0.01)])
@@ -153,8 +153,8 @@ async def test_finished_each_call_that_is_still_open_reads_why(generation: str, 
             message = (await held.reply()).message
         else:
             message = json.loads((await held.chunk()).partition(b"data: ")[2])
-        assert {"jsonrpc": "2.0", "id": 4, "error": {"code": -32800, "message": "The server is stopping."}} == message
-        assert ["send"] == tools.cancelled
+        assert message == {"jsonrpc": "2.0", "id": 4, "error": {"code": -32800, "message": "The server is stopping."}}
+        assert tools.cancelled == ["send"]
         with trio.fail_after(1):
             await running.ended.wait()
 
@@ -176,7 +176,7 @@ async def test_three_hundred_open_calls_all_get_the_reason_within_a_second() -> 
                 await tools.until(lambda: len(tools.started) == 300)
                 running.closing.finish("bye")
             await running.ended.wait()
-    assert ["bye"] * 300 == reasons
+    assert reasons == ["bye"] * 300
 
 
 async def test_a_request_on_its_way_when_it_is_finished_reads_why_too() -> None:
@@ -189,9 +189,9 @@ async def test_a_request_on_its_way_when_it_is_finished_reads_why_too() -> None:
         running.closing.finish("bye")
         await late.stream.send_all(body)
         status, _ = await late.begin_of(b"POST")
-        assert 200 == status
+        assert status == 200
         assert b'"bye"' in await late.chunk()
-        assert [] == tools.started
+        assert tools.started == []
 
 
 async def blocked(client: Client, tools: FakeTools) -> None:
@@ -263,15 +263,15 @@ async def test_an_idle_connection_is_closed_after_its_time(autojump_clock: MockC
         await client.ask(rpc("ping"))
         start = trio.current_time()
         with trio.fail_after(100):
-            assert b"" == await client.stream.receive_some()
-        assert 75 == pytest.approx(trio.current_time() - start, abs=1)
+            assert await client.stream.receive_some() == b""
+        assert pytest.approx(trio.current_time() - start, abs=1) == 75
 
 
 async def test_a_head_that_does_not_come_is_given_up(autojump_clock: MockClock) -> None:
     async with listening() as running, running.client() as client:
         await client.stream.send_all(b"POST /mcp HTTP/1.1\r\n")
         with trio.fail_after(100):
-            assert b"" == await client.stream.receive_some()
+            assert await client.stream.receive_some() == b""
 
 
 async def test_answers_leave_in_one_packet() -> None:

@@ -31,7 +31,9 @@ def address(name: str = "Helper", inner: str = "ok", *, business: bool = False, 
 
 def group_link(inner: str = "ok", *, direct: bool = True, **more: Any) -> dict[str, Any]:
     data = {"groupProfile": {"displayName": "Trail", "fullName": ""}}
-    offered = {"groupSLinkInfo_": {"direct": direct, "groupRelays": []}, "groupSLinkData_": data} if inner == "ok" else {}
+    offered = (
+        {"groupSLinkInfo_": {"direct": direct, "groupRelays": []}, "groupSLinkData_": data} if inner == "ok" else {}
+    )
     return {"connectionPlan": {"type": "groupLink", "groupLinkPlan": {"type": inner, **offered, **more}}}
 
 
@@ -107,7 +109,9 @@ async def test_a_name_is_prepared_and_connected_after_the_owners_word(world: Wor
         (ADDRESS, {}, address(inner="connectingConfirmReconnect"), [f"/_connect 1 incognito=off {FULL} {SHORT}"]),
     ],
 )  # fmt: skip
-async def test_each_plan_has_its_join_method(world: World, target: str, arguments: dict, plan: dict, commands: list[str]) -> None:
+async def test_each_plan_has_its_join_method(
+    world: World, target: str, arguments: dict, plan: dict, commands: list[str]
+) -> None:
     async with world.running():
         world.core.plans[target] = plan
         running = world.start("connect", target=target, wait=0, **arguments)
@@ -120,7 +124,9 @@ async def test_each_plan_has_its_join_method(world: World, target: str, argument
 
 async def test_a_contact_card_is_asked_by_its_address(world: World, autojump_clock: MockClock) -> None:
     async with world.running():
-        card = contact(2, "Status", status=None, profile={"displayName": "Status", "peerType": "bot", "contactLink": "x"})
+        card = contact(
+            2, "Status", status=None, profile={"displayName": "Status", "peerType": "bot", "contactLink": "x"}
+        )
         ref = world.core.add(card)
         world.core.plans[ADDRESS] = address(inner="contactViaAddress", contact=card)
         running = world.start("connect", target=ADDRESS)
@@ -140,7 +146,9 @@ async def test_a_card_of_a_business_becomes_a_group(world: World, autojump_clock
         await world.approve()
         await wait_all_tasks_blocked()
         ref = world.core.add(group(7, "Ask", status="accepted", businessChat={"chatType": "business"}))
-        world.core.emit("businessLinkConnecting", groupInfo=world.core.chats[ref].info["groupInfo"], hostMember={}, fromContact=card)
+        world.core.emit(
+            "businessLinkConnecting", groupInfo=world.core.chats[ref].info["groupInfo"], hostMember={}, fromContact=card
+        )
         accept(world, ref)
         content = await running.result()
         assert (content["chat"], content["kind"], content["connected"]) == ("#7", "business", True)
@@ -260,7 +268,9 @@ async def test_after_a_link_lost_in_the_connect_nothing_is_deleted(world: World)
 
 
 @pytest.mark.parametrize("target", [DIRECTORY, ADDRESS, GROUP])
-async def test_an_acceptance_missed_in_a_lost_link_is_read_afterwards(world: World, autojump_clock: MockClock, target: str) -> None:
+async def test_an_acceptance_missed_in_a_lost_link_is_read_afterwards(
+    world: World, autojump_clock: MockClock, target: str
+) -> None:
     async with world.running():
         running = world.start("connect", target=target, wait=600, idle=1)
         await world.approve()
@@ -296,12 +306,17 @@ async def test_a_prepared_chat_is_connected_and_not_prepared_again(world: World,
         running = world.start("connect", target=ADDRESS, idle=1)
         await world.approve()
         await wait_all_tasks_blocked()
-        assert (world.core.did("/_prepare"), world.core.did("/_connect contact")) == ([], ["/_connect contact @4 incognito=off"])
+        assert (world.core.did("/_prepare"), world.core.did("/_connect contact")) == (
+            [],
+            ["/_connect contact @4 incognito=off"],
+        )
         accept(world, "@4")
         assert (await running.result())["connected"] is True
 
 
-async def test_a_target_that_was_connected_meanwhile_is_done_without_a_command(world: World, autojump_clock: MockClock) -> None:
+async def test_a_target_that_was_connected_meanwhile_is_done_without_a_command(
+    world: World, autojump_clock: MockClock
+) -> None:
     async with world.running():
         running = world.start("connect", target=ADDRESS)
         await world.posted()
@@ -315,7 +330,12 @@ async def test_a_target_that_was_connected_meanwhile_is_done_without_a_command(w
 
 @pytest.mark.parametrize(
     "changed",
-    [address("Mallory"), address(business=True), {**address(), "connLink": {"connFullLink": "simplex:/other"}}, group_link()],
+    [
+        address("Mallory"),
+        address(business=True),
+        {**address(), "connLink": {"connFullLink": "simplex:/other"}},
+        group_link(),
+    ],
 )
 async def test_a_link_that_leads_elsewhere_after_the_request_is_not_connected(world: World, changed: dict) -> None:
     async with world.running():
@@ -331,7 +351,14 @@ async def test_a_link_that_leads_elsewhere_after_the_request_is_not_connected(wo
 async def test_what_is_no_simplex_link_is_refused_before_the_core_is_asked(world: World) -> None:
     async with world.running():
         world.core.commands.clear()
-        for target in ("javascript:alert(1)", "https://example.com/", "two words", "@4", "#15", "http://relay.example/a#K"):
+        for target in (
+            "javascript:alert(1)",
+            "https://example.com/",
+            "two words",
+            "@4",
+            "#15",
+            "http://relay.example/a#K",
+        ):
             result = await world.call("connect", target=target)
             assert result.is_error, target
         assert world.core.commands == []

@@ -26,7 +26,9 @@ async def test_list_shows_chats_with_their_state_and_not_the_control_chat(world:
         world.core.add(group(1, "My Agent", customData={"simplexMcp": {"control": True}}))
         world.core.arrive(world.core.add(contact(4)), "one", "two")
         world.core.add(contact(5, "Carol", bot=False, status=None, preparedContact={"uiConnLinkType": "con"}))
-        world.core.add(contact(2, "SimpleX Status", status=None, profile={"displayName": "S", "contactLink": "simplex:/"}))
+        world.core.add(
+            contact(2, "SimpleX Status", status=None, profile={"displayName": "S", "contactLink": "simplex:/"})
+        )
         world.core.add(group(9, "News", status="left", useRelays=True, groupProfile={"displayName": "News", "publicGroup": {"groupType": "channel"}}))  # fmt: skip
         assert await world.use("list") == {
             "agent": "My Agent",

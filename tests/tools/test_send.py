@@ -26,7 +26,9 @@ BOB, SWITCHBACK = member(44, "Bob"), member(45, "Switchback Sam")
 def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     made.core.add(contact(4))
-    made.core.add(group(15), item(30, "the question", by=BOB, unread=False), item(31, by=BOB, service=True, unread=False))
+    made.core.add(
+        group(15), item(30, "the question", by=BOB, unread=False), item(31, by=BOB, service=True, unread=False)
+    )
     made.core.members[15] = [BOB, SWITCHBACK, member(46, "Gone", memberStatus="left")]
     return made
 
@@ -87,7 +89,9 @@ async def test_without_a_reply_the_wait_is_counted_from_the_send(world: World, a
         assert trio.current_time() == pytest.approx(1060)
 
 
-async def test_a_reply_that_is_seen_before_the_answer_of_the_send_counts(world: World, autojump_clock: MockClock) -> None:
+async def test_a_reply_that_is_seen_before_the_answer_of_the_send_counts(
+    world: World, autojump_clock: MockClock
+) -> None:
     async with world.running():
         world.core.on_command["/_send"] = lambda: world.core.arrive("@4", "quick") and None
         running = world.start("send", chat="@4", text="hello", wait=60)
@@ -118,7 +122,9 @@ async def test_a_live_reply_is_waited_for_and_else_counted(world: World, autojum
         assert trio.current_time() == pytest.approx(60)
 
 
-async def test_at_most_a_hundred_replies_are_kept_and_the_rest_is_counted(world: World, autojump_clock: MockClock) -> None:
+async def test_at_most_a_hundred_replies_are_kept_and_the_rest_is_counted(
+    world: World, autojump_clock: MockClock
+) -> None:
     async with world.running():
         running = world.start("send", chat="@4", text="hello", wait=60, limit=10)
         await world.approve()
@@ -339,7 +345,10 @@ async def test_what_cannot_be_sent_is_refused_without_an_action(world: World, ar
 async def test_the_longest_text_passes_and_one_byte_more_is_refused(world: World) -> None:
     async with world.running():
         refused = await world.use("send", chat="@4", text="é" * 7720)
-        assert refused["error"] == "The text, as SimpleX encodes it, is 2 bytes too long for one message; send it in parts."
+        assert (
+            refused["error"]
+            == "The text, as SimpleX encodes it, is 2 bytes too long for one message; send it in parts."
+        )
         quoted = await world.use("send", chat="#15", text="x" * 15_300, reply_to=30)
         assert "with the message that it replies to, is" in quoted["error"]
         running = world.start("send", chat="@4", text="x" * 15_438)
@@ -409,7 +418,9 @@ async def test_under_a_standing_approval_nobody_is_asked(world: World) -> None:
         content = await world.use("send", chat="@4", text="hello")
         assert (content["status"], content["decided_by"]) == ("done", "Alice")
         await wait_all_tasks_blocked()
-        assert world.board.posts == ["I sent a message to bot Helper (@4): `hello`\nApproved for this chat by Alice. /'revoke @4'"]
+        assert world.board.posts == [
+            "I sent a message to bot Helper (@4): `hello`\nApproved for this chat by Alice. /'revoke @4'"
+        ]
 
 
 async def test_a_standing_approval_of_a_group_is_none_for_its_admins_conversation(world: World) -> None:
@@ -433,7 +444,9 @@ async def test_in_mode_host_it_is_performed_at_once(tmp_path: Path) -> None:
         content = await world.use("send", chat="@4", text="hello")
         assert content == {"action": 1, "status": "done", "chat": "@4", "item": 101, "responses": [], "more": 0}
         await wait_all_tasks_blocked()
-        assert world.board.posts == ["I sent a message to bot Helper (@4): `hello`\nPerformed without approval (mode host)."]
+        assert world.board.posts == [
+            "I sent a message to bot Helper (@4): `hello`\nPerformed without approval (mode host)."
+        ]
 
 
 async def test_a_stop_ends_the_wait_for_replies_with_what_came(world: World, autojump_clock: MockClock) -> None:

@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 
 Wire = dict[str, Any]
 USER = {"userId": 1, "localDisplayName": "My Agent", "profile": {"displayName": "My Agent"}}
-LINK = {"connFullLink": "simplex:/contact#/?v=2-7&smp=smp%3A%2F%2Fkey%40relay.example%2Fq", "connShortLink": "https://relay.example/a#KEY"}
+LINK = {
+    "connFullLink": "simplex:/contact#/?v=2-7&smp=smp%3A%2F%2Fkey%40relay.example%2Fq",
+    "connShortLink": "https://relay.example/a#KEY",
+}
 
 
 def contact(number: int, name: str = "Helper", *, bot: bool = True, status: str | None = "ready", **more: Any) -> Wire:
     profile = {"displayName": name, "fullName": "", **({"peerType": "bot"} if bot else {})}
-    connection = {"activeConn": {"connId": 10 + number, "agentConnId": f"conn-{name}", "connStatus": {"type": status}, "authErrCounter": 0}}
+    connection = {
+        "activeConn": {
+            "connId": 10 + number,
+            "agentConnId": f"conn-{name}",
+            "connStatus": {"type": status},
+            "authErrCounter": 0,
+        }
+    }
     return {
         "contactId": number, "localDisplayName": name, "profile": profile, "contactStatus": "active",
         "createdAt": "2026-11-30T21:00:00Z", **(connection if status else {}), **more,
@@ -193,7 +203,13 @@ class FakeCore:
     def _stats(self, chat: FakeChat | None) -> Wire:
         unread = chat.unread() if chat else []
         first = unread[0]["meta"]["itemId"] if unread else 0
-        return {"unreadCount": len(unread), "unreadMentions": 0, "reportsCount": 0, "minUnreadItemId": first, "unreadChat": False}
+        return {
+            "unreadCount": len(unread),
+            "unreadMentions": 0,
+            "reportsCount": 0,
+            "minUnreadItemId": first,
+            "unreadChat": False,
+        }
 
     def _get(self, ref: str, page: str, number: str, n: str | None, search: str | None) -> Wire:
         chat = self._chat(ref)
@@ -213,7 +229,10 @@ class FakeCore:
                 "before": items[max(0, at - size) : at],
                 "around": items[max(0, at - size) : at + 1 + size],
             }[page]
-        return {"type": "apiChat", "chat": {"chatInfo": chat.info, "chatItems": json.loads(json.dumps(found)), "chatStats": stats}}
+        return {
+            "type": "apiChat",
+            "chat": {"chatInfo": chat.info, "chatItems": json.loads(json.dumps(found)), "chatStats": stats},
+        }
 
     def _send(self, ref: str, composed: str) -> Wire:
         chat = self._chat(ref)
@@ -232,7 +251,10 @@ class FakeCore:
 
     def _list_members(self, number: str) -> Wire:
         found = self.members.get(int(number), [])
-        return {"type": "groupMembers", "group": {"groupInfo": self._chat(f"#{number}").info["groupInfo"], "members": found}}
+        return {
+            "type": "groupMembers",
+            "group": {"groupInfo": self._chat(f"#{number}").info["groupInfo"], "members": found},
+        }
 
     def _plan(self, target: str) -> Wire:
         if target not in self.plans:
@@ -247,7 +269,9 @@ class FakeCore:
         offered = json.loads(data)
         name = offered["profile"]["displayName"]
         if offered.get("business"):
-            made = group(self._free("#"), name, status="unknown", businessChat={"chatType": "business"}, preparedGroup={})
+            made = group(
+                self._free("#"), name, status="unknown", businessChat={"chatType": "business"}, preparedGroup={}
+            )
         else:
             bot = offered["profile"].get("peerType") == "bot"
             made = contact(self._free("@"), name, bot=bot, status=None, preparedContact={"uiConnLinkType": "con"})

@@ -66,6 +66,8 @@ class Mapping:
 
     def number(self, core: str, kind: str, recorded: int, simulated: int) -> bool:
         """Whether the two ids of a core may stand for each other; remembers it."""
+        if 0 in (recorded, simulated):
+            return recorded == simulated
         there = self.numbers.setdefault((core, kind, recorded), simulated)
         here = self.numbers_back.setdefault((core, kind, simulated), recorded)
         return there == simulated and here == recorded

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.recorded import frames
+from tests.sandbox.conformance.world import NOT_REPLAYED, SECOND
 
-__all__ = ["PEOPLE", "Act", "Event", "Recording", "settled"]
-
-PEOPLE: dict[str, dict[str, Any]] = {
-    "agent": {"displayName": "My Agent", "fullName": "", "peerType": "bot"},
-    "alice": {"displayName": "Alice", "fullName": ""},
-    "bob": {"displayName": "Bob", "fullName": ""},
-    "carol": {"displayName": "Carol", "fullName": ""},
-    "helper": {"displayName": "Helper Bot", "fullName": "", "peerType": "bot"},
-    "shop": {"displayName": "Shop", "fullName": ""},
-}
+__all__ = ["Act", "Event", "Recording", "settled"]
 
 SAME_PROCESS = {"agent-2": "agent"}
 """A second client of a process is the same core."""
 
 ROUTINE = frozenset((
+    "chatCmdError",  # the server's answer to a request without a corrId
     "agentConnsDeleted", "agentRcvQueuesDeleted", "chatError", "chatErrors", "connectionsDiff", "contactAnotherClient",
     "groupMemberUpdated", "hostConnected", "hostDisconnected", "subscriptionEnd", "subscriptionStatus",
 ))  # fmt: skip
@@ -30,15 +24,15 @@ ROUTINE = frozenset((
 
 @dataclass(frozen=True)
 class Act:
-    """Something done to a core: a command with its answer, or a change of the world (`note`)."""
+    """A command to a core, with its answer if that was recorded; without a command: a place where the world
+    around the cores may change."""
 
     line: int
     time: float
     step: str
     core: str
-    command: str
+    command: str | None
     answer: dict[str, Any] | None = None
-    answer_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,24 +61,51 @@ class Recording:
         """Everything of the recording that a simulated core can be asked to repeat."""
         recording = cls(name)
         lines = list(enumerate(frames(name), 1))
-        answers = {_pair(frame): (line, frame) for line, frame in lines if frame["dir"] == "resp"}
         step = ""
         for line, frame in lines:
-            core = SAME_PROCESS.get(frame["core"], frame["core"])
             if frame["dir"] == "step":
                 step = frame["text"]
                 recording.steps.append(step)
-            elif frame["dir"] == "cmd" and "cmd" in frame:
-                answer_line, answer = answers.get(_pair(frame), (0, None))
-                body = None if answer is None else _answer(answer)
-                recording.acts.append(Act(line, frame["t"], step, core, frame["cmd"], body, answer_line))
-            elif frame["dir"] == "note":
-                recording.acts.append(Act(line, frame["t"], step, core, f"note {frame['text']}"))
-            elif frame["dir"] == "event" and "type" in (body := frame.get("resp") or frame.get("result") or {}):
-                recording.events += [Event(line, step, core, *e) for e in settled(body)]
-            if core != "-" and core not in recording.cores:
-                recording.cores.append(core)
+            if (name, step) not in NOT_REPLAYED:
+                recording._add(line, frame, step, lines)
         return recording
+
+    def _add(self, line: int, frame: dict[str, Any], step: str, lines: list[tuple[int, dict[str, Any]]]) -> None:
+        core = self._core(line, frame)
+        if core != "-" and core not in self.cores:
+            self.cores.append(core)
+        if frame["dir"] in ("step", "note"):
+            self.acts.append(Act(line, frame["t"], step, core, None))
+        elif (command := _command(frame)) is not None:
+            pair = _pair(frame)
+            answer = next((f for _, f in lines[line:] if f["dir"] == "resp" and _pair(f) == pair), None)
+            body = None if answer is None else _answer(answer)
+            self.acts.append(Act(line, frame["t"], step, core, command, body))
+        elif frame["dir"] == "event":
+            body = frame.get("resp") or frame.get("result") or {"type": "chatError"}
+            self.events += [Event(line, step, core, *e) for e in settled(body)]
+
+    def _core(self, line: int, frame: dict[str, Any]) -> str:
+        core = SAME_PROCESS.get(frame["core"], frame["core"])
+        since, other = SECOND.get((self.name, core), (0, core))
+        return other if line >= since else core
+
+
+def _command(frame: dict[str, Any]) -> str | None:
+    """The command of a frame; of a raw request only when it is a well-formed one."""
+    if frame["dir"] == "cmd":
+        return frame.get("cmd")
+    if frame["dir"] != "raw" or "sent" not in frame:
+        return None
+    try:
+        request = json.loads(frame["sent"])
+        request["cmd"].encode()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    if not isinstance(request.get("corrId"), str):
+        return None
+    frame["corrId"] = request["corrId"]
+    return str(request["cmd"])
 
 
 def _pair(frame: dict[str, Any]) -> tuple[str, str]:

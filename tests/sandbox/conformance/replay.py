@@ -15,7 +15,9 @@ from typing import Any
 
 from simplexmcp.sandbox.network import Network
 from tests.sandbox.conformance.compare import Mapping, differences
-from tests.sandbox.conformance.recording import PEOPLE, Act, Event, Recording, settled
+from tests.sandbox.conformance.recording import Act, Event, Recording, settled
+from tests.sandbox.conformance.rewriting import links, rewritten
+from tests.sandbox.conformance.world import CUT, ONLY, PEOPLE, USERLESS, WORLD
 
 __all__ = ["Finding", "Outcome", "replay"]
 
@@ -71,6 +73,7 @@ class _Replay:
         self.wanted: dict[str, int] = defaultdict(int)
         self.counts: dict[str, int] = defaultdict(int)
         self.outcome = Outcome(recording)
+        self.unseen: list[str] = []
         self.step = ""
         self.line = 0
         for name in recording.cores:
@@ -82,16 +85,11 @@ class _Replay:
     def _open(self, name: str) -> None:
         core = self.network.core(name)
         core.subscribe(lambda event: self._heard(name, event))
-        if not self._makes_its_user(name):
+        if (self.recording.name, name) not in USERLESS:
             profile = json.dumps({"profile": PEOPLE[name], "pastTimestamp": False})
             for command in (f"/_create user {profile}", "/_start"):
                 answer = core.command(command)
                 assert answer["type"] in ("activeUser", "chatStarted"), answer
-
-    def _makes_its_user(self, name: str) -> bool:
-        """Whether the recording begins with a core without a user."""
-        first = next((a.command for a in self.recording.acts if a.core == name and a.answer), "")
-        return first == "/version" or first.startswith("/_create user")
 
     def _heard(self, name: str, said: dict[str, Any]) -> None:
         self.outcome.said.append((name, said))
@@ -134,32 +132,47 @@ class _Replay:
             self._until(act.line)
             before = act.time
             self.now = max(self.now, START + act.time)
-            if act.command.startswith("note "):
-                self._world(act)
-            elif act.answer is not None:
-                self._command(act)
+            for action in WORLD.get((self.recording.name, act.line), ()):
+                self._world(*action)
+            if act.command is not None:
+                self._command(act, act.command)
         self._quiet()
         self._until(END)
         self._compare_events()
         return self.outcome
 
-    def _world(self, act: Act) -> None:
-        if act.command == "note SMP server stopped":
-            self.network.relay_up(False)
-        elif act.command == "note SMP server started again":
-            self.network.relay_up(True)
+    def _world(self, what: str, *whom: str) -> None:
+        if what == "relay":
+            self.network.relay_up(whom[0] == "up")
+        elif what == "send":
+            core, chat, *texts = whom
+            messages = json.dumps([{"msgContent": {"type": "text", "text": text}} for text in texts])
+            self.network.core(core).command(rewritten(core, f"/_send {chat} json {messages}", self.mapping))
+        else:
+            self.network.core(whom[0]).command(f"/_{what}")
 
-    def _command(self, act: Act) -> None:
+    def _command(self, act: Act, command: str) -> None:
         self._learn()
-        answer = self.network.core(act.core).command(self.mapping.rewritten(act.command))
+        self._guess(command)
+        answer = self.network.core(act.core).command(rewritten(act.core, command, self.mapping))
         self.outcome.said.append((act.core, answer))
+        if act.answer is None:
+            self.unseen += links(json.dumps(answer))
+            return
         self.outcome.answers += 1
         if (reason := _refusal(answer)) is not None:
             self.outcome.refused.append((act, reason))
             return
-        assert act.answer is not None
         found = differences(act.core, act.answer, answer, self.mapping)
-        self._add(act, act.command[:70], found)
+        self._add(act, command[:70], found)
+
+    def _guess(self, command: str) -> None:
+        """A link of which the making was not recorded is the one that was made last."""
+        for link in links(command):
+            if link not in self.mapping.texts and self.unseen:
+                last = [made for made in self.unseen if made[:16] == link[:16]]
+                if last:
+                    self.mapping.text(link, last[-1].rstrip('"},'))
 
     def _add(self, at: Act | Event, what: str, found: list[tuple[str, Any, Any]]) -> None:
         self.outcome.findings += [Finding(at.line, at.step, at.core, what, *difference) for difference in found]
@@ -187,9 +200,14 @@ class _Replay:
                     continue
                 for event in stream.recorded[i:j]:
                     self._add(event, f"event in {event.stream}", [("", _sign(event), "missing")])
-                for event in stream.simulated[k:m]:
+                for event in [e for e in stream.simulated[k:m] if self._recorded(e)]:
                     self._add(event, f"event in {event.stream}", [("", "missing", _sign(event))])
         self.outcome.findings.sort(key=lambda f: f.line)
+
+    def _recorded(self, event: Event) -> bool:
+        """Whether an event like this would be in the recording."""
+        name = self.recording.name
+        return (name, event.step) not in CUT and ONLY.get(name, event.core) == event.core
 
 
 def _refusal(answer: dict[str, Any]) -> str | None:

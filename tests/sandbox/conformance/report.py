@@ -33,7 +33,7 @@ def _print(outcome: Outcome, limit: int, width: int) -> None:
             print(f"    {outcome.recording.name}:{f.line} {f.core} {f.what}")
             print(f"        {f.path}: expected {_shown(f.recorded, width)}, got {_shown(f.simulated, width)}")
     for act, reason in outcome.refused:
-        print(f"    refused :{act.line} {act.core} {act.command[:60]!r}: {reason}")
+        print(f"    refused :{act.line} {act.core} {(act.command or '')[:60]!r}: {reason}")
 
 
 def main() -> None:

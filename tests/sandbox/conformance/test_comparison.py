@@ -42,11 +42,10 @@ class Tape:
         return None
 
     def command(self, text: str) -> dict[str, Any]:
-        if text == "/_start" or text.startswith("/_create user"):
-            waiting = self.answers[self.name]
-            if not waiting or not waiting[0].command.startswith((text[:12], "/version")):
-                return {"type": "chatStarted"}
-        act = self.answers[self.name].pop(0)
+        waiting = self.answers[self.name]
+        if not waiting or waiting[0].command != text:
+            return {"type": "chatStarted"}
+        act = waiting.pop(0)
         end = min((line for line in self.commands if line > act.line), default=10**9)
         for event in self.recording.events:
             if self.said < event.line < end:

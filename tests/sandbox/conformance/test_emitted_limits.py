@@ -49,7 +49,11 @@ SENDERS: dict[str, Callable[[Pair, str], dict[str, Any]]] = {
         "#1", _own(p, "#1", "a"), "@Bob " + text[: len(text) - len("@Bob ") + 2], {"Bob": p.bob()}
     ),
 }
-FILES = ("file a.txt of 1000 bytes, direct", "file a.txt of 1000 bytes, group", "image with a preview of 100 characters, direct")
+FILES = (
+    "file a.txt of 1000 bytes, direct",
+    "file a.txt of 1000 bytes, group",
+    "image with a preview of 100 characters, direct",
+)
 
 
 def _tag(answer: dict[str, Any]) -> str:

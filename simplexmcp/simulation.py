@@ -1,0 +1,72 @@
+"""The command `simplexmcp sandbox`: the simulated network as a process of its own, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import trio
+
+from simplexmcp.errors import UserError
+from simplexmcp.sandbox.link import open_sandbox
+from simplexmcp.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from simplexmcp.sandbox.network import Network
+
+__all__ = ["run", "simulate"]
+
+_PROFILE = "nobody"  # the core that the process itself holds; nobody uses it
+
+
+def run(port: int, state: Path | None) -> int:
+    """`simplexmcp sandbox`: the exit code. Raises UserError: the port is in use, `state` is no such file."""
+    try:
+        trio.run(_until_signal, port, state)
+    except* OSError as group:
+        reason = _first(group).strerror or "refused"
+        raise UserError(f"Port {port} on 127.0.0.1: {reason}. Give another with --port.") from group
+    return 0
+
+
+async def simulate(port: int, state: Path | None, out: Callable[[str], None]) -> None:
+    """Serve the network until cancelled; `out` gets the lines for the terminal. `port` 0 takes a free one."""
+    async with open_sandbox(state, _PROFILE, port=port) as link:
+        out("This is a simulation: no phones, no internet and no real people.")
+        out(f"Serving ws://127.0.0.1:{link.port}/PROFILE; a new PROFILE is a core without a user.")
+        for line in _directory(link.network):
+            out(line)
+        out("Ctrl-C ends it." if state else "Ctrl-C ends it, and all that is in it.")
+        await trio.sleep_forever()
+
+
+def _directory(network: Network) -> list[str]:
+    """Who and what is in the network, with the links to reach them."""
+    entries = [
+        f"  {label}: {entry['kind']} {entry['name']}, {entry['short']}" for label, entry in network.directory().items()
+    ]
+    return ["In it:", *(printable(entry) for entry in entries)] if entries else []
+
+
+async def _until_signal(port: int, state: Path | None) -> None:
+    async with trio.open_nursery() as nursery:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            nursery.start_soon(simulate, port, state, _print)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                return
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def _first(group: BaseExceptionGroup[OSError]) -> OSError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, OSError)
+    return error
