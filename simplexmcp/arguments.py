@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from tap import Positional, Tap
 
 from simplexmcp.errors import UserError
-from simplexmcp.folder import check_name, data_folder, read_secret
+from simplexmcp.folder import check_name, data_folder
 from simplexmcp.options import (
     ServeOptions,
     check_core,
@@ -21,6 +21,7 @@ from simplexmcp.options import (
     check_owners,
     check_relays,
     check_within,
+    read_secret,
     with_password,
 )
 

@@ -280,7 +280,8 @@ def approval_over(ref: str) -> Card:
 
 def approved_for(chat: Chat, by: str, until: str | None, messages: int | None) -> Card:
     """A standing approval was given (flow 6)."""
-    bound = f" until {until}" if until else f" for {messages} messages" if messages else ""
+    count = "1 message" if messages == 1 else f"{messages} messages"
+    bound = f" until {until}" if until else f" for {count}" if messages else ""
     word = f"revoke {chat.ref}"
     return Card(f"Approved for {chat_label(chat)} by {inert.name(by)}{bound}. {command(word)}", (word,))
 
@@ -309,6 +310,6 @@ def chat_line(chat: Chat, approved_by: str | None, until: str | None, messages: 
     text = f"{chat_label(chat)}, {chat.state}"
     if not approved_by:
         return Card(text)
-    bound = f" until {until}" if until else f" for {messages} more messages" if messages else ""
+    bound = f" until {until}" if until else f" for {messages} more" if messages else ""
     word = f"revoke {chat.ref}"
     return Card(f"{text}, messages approved by {inert.name(approved_by)}{bound} {command(word)}", (word,))

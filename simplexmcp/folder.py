@@ -37,7 +37,6 @@ __all__ = [
     "disk_error",
     "open_folder",
     "read_private",
-    "read_secret",
     "read_server",
     "running_pid",
     "write_private",
@@ -222,23 +221,6 @@ def read_private(path: Path) -> bytes:
     with os.fdopen(fd, "rb") as file:
         _check_stat(path, os.fstat(fd), directory=False)
         return file.read(_READ_LIMIT)
-
-
-def read_secret(path: Path) -> str:
-    """The first line of a file that only its owner may read, for a password or key. Raises UserError (code
-    2)."""
-    shown = printable(str(path))
-    try:
-        if path.stat().st_mode & 0o077:
-            raise UserError(f"Others may read {shown}: chmod 600 it, and change the secret.", 2)
-        secret = read_private(path).decode().split("\n", 1)[0].rstrip("\r")
-    except OSError as error:
-        raise UserError(f"{shown}: {error.strerror}.", 2) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{shown} is not UTF-8 text.", 2) from error
-    if not secret:
-        raise UserError(f"{shown} has no secret in its first line.", 2)
-    return secret
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -4,7 +4,9 @@ line."""
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -26,6 +28,7 @@ __all__ = [
     "check_owners",
     "check_relays",
     "check_within",
+    "read_secret",
     "shown_core",
     "with_password",
 ]
@@ -35,6 +38,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 # smp://FINGERPRINT[:PASSWORD]@HOST[,HOST][:PORT]: the core takes several in one command, parted by blanks.
 _RELAY = re.compile(r"(smp|xftp)://[A-Za-z0-9_-]{43}=?(:[A-Za-z0-9_.~-]+)?@[A-Za-z0-9.\[\]:,_-]+", re.ASCII)
+_SECRET_LIMIT = 1 << 16  # bytes
 _OWNER = re.compile(r"[1-9][0-9]{0,8}:\S(.*\S)?")
 _NEXT_OWNER = re.compile(r",(?=\s*[0-9]+:)", re.ASCII)  # a name may hold a comma
 
@@ -101,6 +105,28 @@ def with_password(core: str, password: str) -> str:
         raise UserError("--core-password-file goes with --core wss://USER@HOST.", 2)
     host = url.netloc.rpartition("@")[2]
     return urlunsplit(url._replace(netloc=f"{url.username}:{quote(password, safe='')}@{host}"))
+
+
+def read_secret(path: Path) -> str:
+    """The first line of a file that only its owner may read, for a password or key; a symlink is followed, since
+    secrets are often mounted so. Raises UserError (code 2)."""
+    shown = printable(str(path))
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.getuid()):
+                raise UserError(f"{shown} is not a regular file of yours. Give another.", 2)
+            if found.st_mode & 0o077:
+                raise UserError(f"Others may read {shown}: chmod 600 it, and change the secret.", 2)
+            secret = file.read(_SECRET_LIMIT).decode().split("\n", 1)[0].rstrip("\r")
+    except OSError as error:
+        raise UserError(f"{shown}: {error.strerror}. Give another.", 2) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{shown} is not UTF-8 text. Give another.", 2) from error
+    if not secret:
+        raise UserError(f"{shown} has no secret in its first line. Give another.", 2)
+    return secret
 
 
 def shown_core(core: str) -> str:

@@ -46,7 +46,7 @@ async def simulate(port: int, state: Path | None, out: Callable[[str], None]) ->
 def _directory(network: Network) -> list[str]:
     """Who and what is in the network, with the links to reach them."""
     entries = [
-        f"  {label}: {entry['kind']} {entry['name']}, {entry['short']}" for label, entry in network.directory().items()
+        f"  {entry['kind']} {entry['name'] or label}, {entry['short']}" for label, entry in network.directory().items()
     ]
     return ["In it:", *(printable(entry) for entry in entries)] if entries else []
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,17 @@ def test_the_password_of_a_core_comes_from_a_private_file(tmp_path: Path):
     assert options.core == "wss://me:s3%3Acr%40t@chat.example"
     file.chmod(0o640)
     assert "Others may read" in refusal("my-agent", "--core", "wss://me@a", "--core-password-file", str(file))
+
+
+def test_a_secret_may_be_mounted_as_a_symlink_but_not_be_something_else(tmp_path: Path):
+    (tmp_path / "data").write_text("s3cret")
+    (tmp_path / "data").chmod(0o400)
+    (tmp_path / "password").symlink_to("data")
+    words = ("my-agent", "--core", "wss://me@a", "--core-password-file")
+    assert serve(*words, str(tmp_path / "password")).core == "wss://me:s3cret@a"
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    for other in (tmp_path / "fifo", tmp_path, Path("/dev/null")):
+        assert "is not a regular file of yours" in refusal(*words, str(other)) or other == tmp_path
 
 
 @pytest.mark.parametrize("core", ["native", "ws://me@127.0.0.1:1", "wss://chat.example", "wss://me:other@chat.example"])

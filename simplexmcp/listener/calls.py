@@ -58,7 +58,7 @@ class OpenCall:
 
     def say(self, text: str) -> None:
         """Sets the progress text; sent at once when the client asked for progress."""
-        self.text = text
+        self.text = jsonrpc.whole(text)
         if self.token is not None and not self.ended:
             self.beat()
 

@@ -3,6 +3,9 @@ SDK's kernel; every other version goes to `modern`.
 
 Sessions are soft: `initialize` hands out an id, which only tells clients apart when they cancel a request by its
 number. It is never demanded, so a client lives through a restart of the server.
+
+A call of a tool goes straight to the tools: what the kernel would do for it (a context, two validations) is most of the
+cost of a quick call.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 from uuid import uuid4
 
+import trio
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from simplexmcp.listener import jsonrpc
@@ -30,6 +34,7 @@ _VERSIONS = frozenset(version.encode("ascii") for version in HANDSHAKE_PROTOCOL_
 _DEFAULT_VERSION = b"2025-03-26"
 """What a client speaks that names no version, by the protocol."""
 _NOT_ACCEPTABLE = "The client must accept application/json and text/event-stream."
+_LARGE = 256 * 1024
 _TEXT_ONLY = frozenset((b"2024-11-05", b"2025-03-26"))
 """Versions without structured content."""
 
@@ -45,7 +50,7 @@ class Endpoint:
 
     async def handle(self, request: Request) -> None:
         """Answers one request."""
-        message = jsonrpc.read_message(request.body)
+        message = await _read(request.body)
         if isinstance(message, jsonrpc.Complaint):
             await respond(request, 400, jsonrpc.error_body(message.id, message.code, message.text))
             return
@@ -90,6 +95,13 @@ class Endpoint:
                 await call.answer(_result(request_id, answer.result, version), answer.settle)
         finally:
             self._calls.close(call)
+
+
+async def _read(body: bytes) -> Message | jsonrpc.Complaint:
+    """The message; a large one is read beside the loop, where the others go on."""
+    if len(body) < _LARGE:
+        return jsonrpc.read_message(body)
+    return await trio.to_thread.run_sync(jsonrpc.read_message, body)
 
 
 def _result(request_id: jsonrpc.RequestId, result: dict[str, Any], version: bytes) -> bytes:

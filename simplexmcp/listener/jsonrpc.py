@@ -129,7 +129,7 @@ def progress_body(token: RequestId, value: int, text: str) -> bytes:
     """A progress notification; without a text it has no message."""
     params: dict[str, Any] = {"progressToken": token, "progress": value}
     if text:
-        params["message"] = whole(text)
+        params["message"] = text
     return dump({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).encode("ascii")
 
 

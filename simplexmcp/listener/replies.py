@@ -83,9 +83,8 @@ async def drain(request: Request, status: int, text: str, headers: Headers) -> N
         await request.send({"type": "http.response.body", "body": body, "more_body": True})
         with trio.move_on_after(_LINGER_SECONDS):
             await read.wait()
-        # The last send makes hypercorn report a disconnect; nothing may cancel it half way.
-        with trio.CancelScope(shield=True):
-            await request.send({"type": "http.response.body", "body": b"", "more_body": False})
+        # Inside this send hypercorn reports a disconnect to `swallow`, which must go on until the send is done.
+        await request.send({"type": "http.response.body", "body": b"", "more_body": False})
         nursery.cancel_scope.cancel()
 
 

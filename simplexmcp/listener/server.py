@@ -132,16 +132,18 @@ class _Connections:
                 connections.cancel_scope.cancel()
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        if len(self._open) >= self._limits.connections:
-            with trio.move_on_after(1):
-                await stream.send_all(_BUSY)
-            return
         connection = Connection(stream)
-        self._open.add(connection)
-        state = ConnectionState(cast("Any", {"connection": connection}))
         try:
+            if len(self._open) >= self._limits.connections:
+                with trio.move_on_after(1):
+                    await stream.send_all(_BUSY)
+                return
+            self._open.add(connection)
+            state = ConnectionState(cast("Any", {"connection": connection}))
             with connection.scope:
                 await TCPServer(self._app, self._config, self._context, state, cast("Any", connection))
+        except* (trio.BrokenResourceError, trio.ClosedResourceError):
+            log.debug("A client went while it was answered")
         except* Exception:
             # A defect on one connection, such as bytes that hypercorn's parser does not expect, ends that one only.
             log.exception("A connection failed")

@@ -47,9 +47,9 @@ def on_address_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> 
     if not auto:
         _announce_request(core, request, contact, message)
         return
-    accept_request(core, request, "new")
     if message is not None:
         core.emit_items(message)
+    accept_request(core, request, "new")
     core.emit("acceptingContactRequest", contact=core.contact_json(contact))
     conn = core.conn_of(contact)
     assert conn is not None
@@ -157,12 +157,15 @@ def on_accepted(core: SimulatedCore, conn: Connection, body: JsonObject) -> None
         contact.via_address = conn.target
         conn.entity_id = contact.contact_id
         core.emit("contactConnecting", contact=core.contact_json(contact))
+        conn.status = "accepted"
         features = True
     else:
         conn.chat_version = conn.peer_version = 19
+        conn.status = "accepted"
         features = False
     core.after("ready", HOP * 1.5, conn=conn.agent_id, features=features)
-    core.post(conn, {"x": "confirmed"}, after=HOP * 2)
+    profile = None if conn.incognito_profile is not None else profiles.contact_profile(core, conn, kind=True)
+    core.post(conn, {"x": "confirmed", "profile": profile}, after=HOP * 2)
 
 
 def _contact_of(core: SimulatedCore, conn: Connection) -> Contact | None:
@@ -196,12 +199,16 @@ def _connected(core: SimulatedCore, contact: Contact, conn: Connection) -> None:
     core.emit("contactConnected", **fields)
 
 
-def on_confirmed(core: SimulatedCore, conn: Connection) -> None:
-    """The owner of the address learns that the other side is ready."""
+def on_confirmed(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
+    """The owner of the address learns that the other side is ready, and its whole profile."""
+    from simplexmcp.sandbox import incoming
+
     contact = _contact_of(core, conn)
     if contact is None:
         return
     conn.pq_snd = True
+    if body["profile"] is not None:
+        incoming.contact_info(core, contact, body["profile"])
     core.after("owner_ready", 0.0, conn=conn.agent_id)
 
 
@@ -229,6 +236,7 @@ def on_confirm(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     contact.conn_id = conn.conn_id
     conn.entity_id = contact.contact_id
     core.emit("contactConnecting", contact=core.contact_json(contact))
+    conn.status = "accepted"
     core.post(conn, {"x": "confirm.ok", "profile": profiles.contact_profile(core, conn, kind=True)})
     core.after("ready", HOP * 2, conn=conn.agent_id, features=True)
 

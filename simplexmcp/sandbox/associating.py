@@ -70,12 +70,8 @@ def _associate(core: SimulatedCore, contact: Contact, member: Member, *, contact
     group = core.state.groups[member.group_id]
     member.contact_id = contact.contact_id
     winner, loser = (member, contact) if contact_takes else (contact, member)
-    old_profile, old_name = loser.profile_id, loser.name
-    if contact_takes:
-        core.state.profiles[winner.profile_id].data = core.state.profiles[old_profile].data
+    old_name = loser.name
     loser.profile_id, loser.name = winner.profile_id, winner.name
-    if old_profile != loser.profile_id:
-        core.state.profiles.pop(old_profile, None)
     core.free_name(old_name)
     core.emit(
         "contactAndMemberAssociated",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, groups, items, planning, profiles, shapes
+from simplexmcp.sandbox.arguments import Arguments
 from simplexmcp.sandbox.network import HOP, LinkEntry
 from simplexmcp.sandbox.preferences import prepared_business_preferences
 from simplexmcp.sandbox.sending import message_content
 from simplexmcp.sandbox.state import Connection, Contact, free_id
-from simplexmcp.sandbox.targets import full_link, parse_target, short_link
+from simplexmcp.sandbox.targets import full_link, link_identity, parse_target, short_link
 
 if TYPE_CHECKING:
-    from simplexmcp.sandbox.arguments import Arguments
     from simplexmcp.sandbox.core import Event, SimulatedCore
     from simplexmcp.sandbox.state import Group, Item
 
@@ -20,6 +20,7 @@ __all__ = [
     "connect_card",
     "connect_contact",
     "connect_group",
+    "connect_interactive",
     "connect_link",
     "own_message",
     "new_connection",
@@ -80,7 +81,10 @@ def prepare_contact(core: SimulatedCore, a: Arguments) -> Event:
     items.direct_e2ee(core, contact, pq=None)
     items.contact_features(core, contact)
     welcome = None if message is None else _welcome(core, ref, message, None)
-    return _prepared_chat(core, ref, welcome)
+    response = _prepared_chat(core, ref, welcome)
+    if welcome is not None:
+        core.index.share(welcome, contact.prepared["welcomeSharedMsgId"])
+    return response
 
 
 def _welcome(core: SimulatedCore, ref: str, message: JsonObject, member: int | None) -> Item:
@@ -172,7 +176,10 @@ def _finish_prepared(core: SimulatedCore, group: Group, message: JsonObject | No
         assert group.prepared is not None
         group.prepared["welcomeSharedMsgId"] = core.network.new_id()
         welcome = _welcome(core, ref, message, host.member_key)
-    return _prepared_chat(core, ref, welcome)
+    response = _prepared_chat(core, ref, welcome)
+    if welcome is not None and group.prepared is not None:
+        core.index.share(welcome, group.prepared["welcomeSharedMsgId"])
+    return response
 
 
 # Connecting
@@ -216,6 +223,15 @@ def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
         return core.event("contactAlreadyExists", contact=core.contact_json(contact))
     if contact.prepared is None:
         raise errors.command_error("contact doesn't have link to connect")
+    try:
+        return _connect_contact(core, contact, conn, a)
+    except errors.CommandFailed:
+        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"@{contact.contact_id}"))
+        raise
+
+
+def _connect_contact(core: SimulatedCore, contact: Contact, conn: Connection | None, a: Arguments) -> Event:
+    assert contact.prepared is not None
     wanted = a.on("incognito")
     if contact.incognito is not None and contact.incognito != wanted:
         raise errors.command_error("incognito mode is different from prepared connection")
@@ -232,7 +248,6 @@ def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
         contact.conn_id = conn.conn_id
     contact.incognito = wanted
     if entry is None:
-        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"@{contact.contact_id}"))
         raise errors.smp_auth()
     custom = _incognito(core, conn, wanted)
     conn.status = "joined"
@@ -246,8 +261,10 @@ def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
     response = core.event("startedConnectionToContact", contact=core.contact_json(contact))
     if custom is not None:
         response["customUserProfile"] = custom
-    if message is not None:
-        core.emit_items_later(own_message(core, f"@{contact.contact_id}", message))
+    if message is not None and request_id is not None:
+        item = own_message(core, f"@{contact.contact_id}", message)
+        core.emit_items_later(item)
+        core.index.share(item, request_id)
     return response
 
 
@@ -270,9 +287,11 @@ def _request(
     message: JsonObject | None,
     request_id: str | None,
     welcome_id: str | None,
+    *,
+    prepared_group: bool = False,
 ) -> None:
     """Send the request through an address or group link."""
-    group = entry.kind == "group"
+    group = entry.kind == "group" or prepared_group
     make = profiles.member_profile if group else profiles.contact_profile
     data = {
         "link": entry.agent_id,
@@ -316,7 +335,8 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
     entry = core.network.find_link(pair["connFullLink"])
     if conn is None:
         conn = new_connection(core, "member", "joined", initiated=True)
-        conn.via_group_link = entry is None or entry.kind == "group"
+        conn.via_group_link = group.business is None
+        conn.pq_support = conn.pq_encryption = group.business is not None
         conn.group_link_id = _group_link_id(pair["connFullLink"])
         conn.target = pair["connFullLink"]
         conn.x_contact_id = core.network.new_key(16) + "=="
@@ -332,12 +352,15 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
         own.profile_id = conn.incognito_profile or own.profile_id
     group.prepared["connLinkStartedConnection"] = True
     group.updated = core.now()
-    _request(core, conn, entry, message, request_id, group.prepared.get("welcomeSharedMsgId"))
+    welcome = group.prepared.get("welcomeSharedMsgId")
+    _request(core, conn, entry, message, request_id, welcome, prepared_group=True)
     response = core.event("startedConnectionToGroup", groupInfo=core.group_json(group), relayResults=[])
     if custom is not None:
         response["customUserProfile"] = custom
-    if message is not None:
-        core.emit_items_later(own_message(core, f"#{group.group_id}", message))
+    if message is not None and request_id is not None:
+        item = own_message(core, f"#{group.group_id}", message)
+        core.emit_items_later(item)
+        core.index.share(item, request_id)
     return response
 
 
@@ -361,12 +384,15 @@ def connect_link(core: SimulatedCore, a: Arguments) -> Event:
     if known is not None and known.conn_id is not None:
         return core.event("contactAlreadyExists", contact=core.contact_json(known))
     entry = core.network.find_link(target.text)
-    if entry is None:
-        raise errors.smp_auth()
-    conn = new_connection(core, "contact", "joined", initiated=True, chat_version=8, peer_version=1)
+    conn = _attempt(core, target.text) or new_connection(
+        core, "contact", "prepared", initiated=True, chat_version=8, peer_version=1
+    )
     _pq_contact(conn)
     conn.via_contact_uri = True
     conn.target = target.text
+    if entry is None:
+        raise errors.smp_auth()
+    conn.status = "joined"
     conn.x_contact_id = core.network.new_key(16) + "=="
     conn.group_link_id = _group_link_id(target.text)
     custom = _incognito(core, conn, a.on("incognito"))
@@ -375,6 +401,14 @@ def connect_link(core: SimulatedCore, a: Arguments) -> Event:
     if custom is not None:
         response["customUserProfile"] = custom
     return response
+
+
+def connect_interactive(core: SimulatedCore, a: Arguments) -> Event:
+    """`/c LINK`, the interactive client's command: a short link or a name is looked up first."""
+    entry = core.network.find_link(a.text("target"))
+    if entry is None:
+        raise errors.smp_auth()
+    return connect_link(core, Arguments({"full": entry.full}))
 
 
 def connect_card(core: SimulatedCore, a: Arguments) -> Event:
@@ -389,6 +423,15 @@ def connect_card(core: SimulatedCore, a: Arguments) -> Event:
 # One-time invitations
 
 
+def _attempt(core: SimulatedCore, full: str) -> Connection | None:
+    """The connection that an earlier attempt with this link left behind when it failed."""
+    for conn in core.state.connections.values():
+        if conn.status == "prepared" and conn.entity_id is None and conn.target is not None:
+            if link_identity(conn.target) == link_identity(full):
+                return conn
+    return None
+
+
 def _invitation(core: SimulatedCore, incognito: bool) -> Event:
     network = core.network
     queue, key, number = network.new_key(24), network.new_key(), network.new_key(24)
@@ -401,7 +444,7 @@ def _invitation(core: SimulatedCore, incognito: bool) -> Event:
     _pq_contact(conn)
     conn.link = pair
     _incognito(core, conn, incognito)
-    data = {"profile": profiles.contact_profile(core, conn, kind=True), "business": False}
+    data = {"profile": profiles.contact_profile(core, conn, kind=True), "business": False, "kem": network.new_key(96)}
     network.publish(
         LinkEntry(pair["connFullLink"], pair["connShortLink"], "invitation", core.name, conn.agent_id, data)
     )
@@ -422,11 +465,12 @@ def _confirm(core: SimulatedCore, conn: Connection, entry: LinkEntry) -> None:
 
 def _accept_invitation(core: SimulatedCore, a: Arguments) -> Event:
     entry = core.network.find_link(a.text("full"))
-    if entry is None:
-        raise errors.smp_auth()
-    conn = new_connection(core, "contact", "sndReady", chat_version=19)
+    conn = _attempt(core, a.text("full")) or new_connection(core, "contact", "prepared", chat_version=19)
     _pq_contact(conn)
     conn.target = a.text("full")
+    if entry is None:
+        raise errors.smp_auth()
+    conn.status = "sndReady"
     conn.link = {"connFullLink": a.text("full")}
     if a.has("short"):
         conn.link["connShortLink"] = a.text("short")
@@ -442,7 +486,6 @@ def _connect_prepared_invitation(
     core: SimulatedCore, contact: Contact, entry: LinkEntry | None, incognito: bool, message: JsonObject | None
 ) -> Event:
     if entry is None:
-        core.emit_later("chatInfoUpdated", chatInfo=shapes.chat_info(core.state, f"@{contact.contact_id}"))
         raise errors.smp_auth()
     conn = new_connection(core, "contact", "sndReady", chat_version=8, peer_version=1)
     _pq_contact(conn)

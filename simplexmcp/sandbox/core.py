@@ -133,6 +133,8 @@ class SimulatedCore:
         """Do one delivery; a core that is not started keeps it for its start."""
         if delivery.do == "event":
             self._publish(delivery.data["event"])
+        elif delivery.do == "act":
+            self.command(delivery.data["command"])
         elif not self.started or len(self._kept) >= self.queue_size:
             self.parked.append(delivery)
         else:

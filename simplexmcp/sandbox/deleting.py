@@ -110,7 +110,7 @@ def _delete_contact(core: SimulatedCore, contact: Contact, *, notify: bool) -> E
     response = core.event("contactDeleted", contact=core.contact_json(contact))
     ready = conn is not None and conn.status in ("ready", "sndReady")
     if conn is not None and ready and contact.status == "active" and notify:
-        core.send(conn, [{"x": "direct.del"}])
+        core.send(conn, [{"x": "direct.del", "id": core.network.new_id()}])
     core.drop_chat(f"@{contact.contact_id}")
     del state.contacts[contact.contact_id]
     state.requests.pop(contact.request_id or 0, None)

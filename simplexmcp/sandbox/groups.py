@@ -183,7 +183,7 @@ def changed_items(
     before = full_group_preferences(old.get("groupPreferences"))
     after = full_group_preferences(group.profile.get("groupPreferences"))
     out += [
-        items.group_feature(core, group, name, member, ts=ts)
+        items.group_feature(core, group, name, member)
         for name in GROUP_FEATURES
         if before[name] != after[name]
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import items, joining, shapes
+from simplexmcp.sandbox.times import broker_time
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import SimulatedCore
@@ -66,6 +67,8 @@ def on_history(core: SimulatedCore, group: Group, host: Member, body: JsonObject
     """One message of the history, passed on by the host."""
     from simplexmcp.sandbox import incoming
 
+    if core.index.by_shared_id(body["id"], f"#{group.group_id}"):
+        return
     author = next(
         (m for m in shapes.members_of(core.state, group.group_id) if m.member_id == body["memberId"]), None
     )
@@ -99,7 +102,6 @@ def unknown_member(core: SimulatedCore, group: Group, host: Member, body: JsonOb
         "profile": {"displayName": body["name"], "fullName": ""},
     }
     author = joining.add_peer(core, group, who, category="pre", status="unknown")
-    author.max_version = 1
     core.emit(
         "unknownMemberCreated",
         groupInfo=core.group_json(group),
@@ -109,7 +111,7 @@ def unknown_member(core: SimulatedCore, group: Group, host: Member, body: JsonOb
     return author
 
 
-def on_welcome(core: SimulatedCore, group: Group, host: Member, body: JsonObject) -> None:
+def on_welcome(core: SimulatedCore, group: Group, host: Member, body: JsonObject, ts: float) -> None:
     """The group's welcome text; a prepared chat has shown it already."""
     if group.prepared is not None:
         return
@@ -120,9 +122,10 @@ def on_welcome(core: SimulatedCore, group: Group, host: Member, body: JsonObject
         f"#{group.group_id}",
         content,
         body["text"],
+        ts=broker_time(ts),
         member=host.member_key,
         formatted=parts,
         has_link=has_link,
-        shared_id=core.network.new_id(),
+        shared_id=body["id"],
     )
     core.emit_items(item)

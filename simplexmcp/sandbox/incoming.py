@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simplexmcp.sandbox.core import SimulatedCore
     from simplexmcp.sandbox.state import Contact, Group, Item, Member
 
-__all__ = ["forward", "group_quote", "on_direct", "on_forwarded", "on_group"]
+__all__ = ["contact_info", "forward", "group_quote", "on_direct", "on_forwarded", "on_group"]
 
 JsonObject = dict[str, Any]
 
@@ -30,9 +30,9 @@ def on_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: float
     elif kind == "msg.react":
         _react(core, ref, None, body, ts)
     elif kind == "info":
-        _contact_info(core, contact, body)
+        contact_info(core, contact, body["profile"])
     elif kind == "direct.del":
-        _contact_deleted(core, contact, ts)
+        _contact_deleted(core, contact, body, ts)
     elif kind == "group.inv":
         return invitations.on_invitation(core, contact, body, ts)
     return False
@@ -54,7 +54,7 @@ def on_group(core: SimulatedCore, group: Group, member: Member, body: JsonObject
     elif kind == "msg.react":
         _react(core, ref, member, body, ts)
     elif kind == "info":
-        _member_info(core, group, member, body)
+        _member_info(core, group, member, body, ts)
     return False
 
 
@@ -93,13 +93,13 @@ def on_forwarded(core: SimulatedCore, group: Group, host: Member, body: JsonObje
 
 def _new_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: float) -> bool:
     ref = f"@{contact.contact_id}"
-    if body.get("welcome") and _welcome_known(core, ref, body["content"]):
-        return True
+    conn = core.conn_of(contact)
+    if conn is not None:
+        conn.pq_rcv = True
+    if body.get("welcome") and _welcome_known(core, ref, body["id"]):
+        return False
     if core.index.by_shared_id(body["id"], ref):
         return False
-    conn = core.conn_of(contact)
-    if conn is not None and conn.status == "ready":
-        conn.initiated = False
     text = items.content_text(body["content"])
     parts, has_link = items.formatted(text)
     item = items.add_item(
@@ -118,13 +118,11 @@ def _new_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: flo
     return True
 
 
-def _welcome_known(core: SimulatedCore, ref: str, content: JsonObject) -> bool:
+def _welcome_known(core: SimulatedCore, ref: str, shared: str) -> bool:
     """The auto-reply of an address whose welcome a prepared chat has shown already."""
-    for _, number in core.index.keys(ref):
-        item = core.state.items[number]
-        if item.content.get("msgContent") == content and item.received:
-            core.emit("chatItemNotChanged", chatItem=core.item_json(item, fresh=True))
-            return True
+    for item in core.index.by_shared_id(shared, ref):
+        core.emit("chatItemNotChanged", chatItem=core.item_json(item))
+        return True
     return False
 
 
@@ -182,8 +180,8 @@ def local_scope(core: SimulatedCore, group: Group, body: JsonObject) -> int | No
 
 def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObject, ts: float) -> bool:
     ref = f"#{group.group_id}"
-    if body.get("welcome") and _welcome_known(core, ref, body["content"]):
-        return True
+    if body.get("welcome") and _welcome_known(core, ref, body["id"]):
+        return False
     if core.index.by_shared_id(body["id"], ref):
         return False
     scope = local_scope(core, group, body)
@@ -214,9 +212,14 @@ def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObje
     )
     if member.blocked:
         item.deleted = {"type": "blockedByAdmin", "deletedTs": broker_time(ts)}
-    if scope is not None:
-        _note_support(core, group, member, item, scope)
-    core.emit_items(item)
+    if scope is None:
+        core.emit_items(item)
+        return True
+    shown_member = core.member_json(member)
+    _note_support(core, group, member, item, scope)
+    shown = core.item_json(item, fresh=True)
+    shown["chatItem"]["chatDir"]["groupMember"] = shown_member
+    core.emit("newChatItems", chatItems=[shown])
     return True
 
 
@@ -226,8 +229,9 @@ def _note_support(core: SimulatedCore, group: Group, member: Member, item: Item,
     chat = about.support or {"chatTs": item.created, "unread": 0, "memberAttention": 0, "mentions": 0}
     chat = {**chat, "chatTs": item.created, "unread": chat["unread"] + 1}
     if scope and member.member_key == scope:
+        group.attention += not chat["memberAttention"]
         chat["memberAttention"] += 1
-        chat["lastMsgFromMemberTs"] = item.created
+        chat["lastMsgFromMemberTs"] = item.ts
     about.support = chat
 
 
@@ -356,9 +360,10 @@ def _react(core: SimulatedCore, ref: str, member: Member | None, body: JsonObjec
 # Profiles
 
 
-def _contact_info(core: SimulatedCore, contact: Contact, body: JsonObject) -> None:
+def contact_info(core: SimulatedCore, contact: Contact, new: JsonObject) -> None:
+    """A contact's new profile."""
     row = core.state.profiles[contact.profile_id]
-    old, new = row.data, body["profile"]
+    old = row.data
     if old == new:
         return
     before = core.contact_json(contact)
@@ -381,7 +386,7 @@ def _contact_info(core: SimulatedCore, contact: Contact, body: JsonObject) -> No
     core.emit("contactUpdated", fromContact=before, toContact=core.contact_json(contact))
 
 
-def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonObject) -> None:
+def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonObject, ts: float) -> None:
     row = core.state.profiles[member.profile_id]
     old, new = row.data, body["profile"]
     if old == new or member.contact_id is not None:
@@ -392,8 +397,8 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
     else:
         event = {"type": "memberProfileUpdated", "fromProfile": profiles.plain(old), "toProfile": profiles.plain(new)}
         row.data = new
-        item = items.group_event(core, group, event, "updated profile", member)
-        core.emit_items(item)
+        fields = {"ts": broker_time(ts), "shared_id": body["shared"]}
+        core.emit_items(items.group_event(core, group, event, "updated profile", member, **fields))
     if old["displayName"] != new["displayName"]:
         previous = member.name
         member.name = ""
@@ -403,9 +408,11 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
     core.emit(
         "groupMemberUpdated", groupInfo=core.group_json(group), fromMember=before, toMember=core.member_json(member)
     )
+    # The real core does not keep the kind of a member's profile: it is in the event only.
+    row.data = {key: value for key, value in row.data.items() if key != "peerType"}
 
 
-def _contact_deleted(core: SimulatedCore, contact: Contact, ts: float) -> None:
+def _contact_deleted(core: SimulatedCore, contact: Contact, body: JsonObject, ts: float) -> None:
     """The contact has deleted us: the chat stays, disconnected."""
     from simplexmcp.sandbox import deleting
 
@@ -415,7 +422,7 @@ def _contact_deleted(core: SimulatedCore, contact: Contact, ts: float) -> None:
     if conn is not None:
         conn.status = "deleted"
     ref = f"@{contact.contact_id}"
-    core.emit_items(items.add_item(core, ref, content, "contact deleted", ts=broker_time(ts)))
+    core.emit_items(items.add_item(core, ref, content, "contact deleted", ts=broker_time(ts), shared_id=body["id"]))
     core.emit("contactDeletedByContact", contact=core.contact_json(contact))
     if conn is not None:
         deleting.peer_gone(core, [conn])

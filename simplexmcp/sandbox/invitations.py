@@ -118,7 +118,7 @@ def join(core: SimulatedCore, group_id: int) -> Event:
     if own.status != "invited" or invitation is None:
         raise errors.command_error("group is not in invited status")
     host = next(m for m in shapes.members_of(core.state, group_id) if m.category == "host")
-    conn = connecting.new_connection(core, "member", "joined", initiated=True)
+    conn = connecting.new_connection(core, "member", "joined")
     conn.entity_id = host.member_key
     host.conn_id = conn.conn_id
     own.status = "accepted"

@@ -65,6 +65,11 @@ class ItemIndex:
         at = bisect_left(keys, self.key(item))
         del keys[at]
 
+    def share(self, item: Item, shared: str) -> None:
+        """Give an item the shared id under which its sender knows it."""
+        item.shared_id = shared
+        self._shared.setdefault(shared, []).append(item.item_id)
+
     def by_shared_id(self, shared: str, ref: str | None = None) -> list[Item]:
         """Items with this shared message id, in all chats or one."""
         rows = [self._state.items[n] for n in self._shared.get(shared, ()) if n in self._state.items]
@@ -127,9 +132,9 @@ def _first_status(content: JsonObject, received: bool) -> str:
 
 
 def _touch(core: SimulatedCore, row: Item) -> None:
-    """A new item moves its chat up, unless it is one of the silent ones at the beginning."""
+    """A new item moves its chat up when somebody wrote it or has to read it."""
     number = int(row.chat[1:])
-    if row.scope is not None:
+    if row.scope is not None or (row.received and row.status["type"] != "rcvNew"):
         return
     chat = core.state.contacts.get(number) if row.chat[0] == "@" else core.state.groups.get(number)
     if chat is not None:

@@ -37,6 +37,9 @@ __all__ = [
 JsonObject = dict[str, Any]
 
 
+_SHOWN = ("displayName", "fullName", "shortDescr", "image")
+
+
 def add_peer(
     core: SimulatedCore, group: Group, who: JsonObject, *, category: str, status: str
 ) -> Member:
@@ -75,6 +78,11 @@ def _member_connection(core: SimulatedCore, member: Member, **fields: Any) -> Co
     return conn
 
 
+def new_support(core: SimulatedCore) -> JsonObject:
+    """A support conversation without messages."""
+    return {"chatTs": core.now(), "unread": 0, "memberAttention": 0, "mentions": 0}
+
+
 # The host
 
 
@@ -87,6 +95,8 @@ def on_group_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> No
     who = {"memberId": core.network.new_id(), "role": link.role, "profile": data["profile"]}
     status = "pending_review" if review else "accepted"
     member = add_peer(core, group, who, category="invitee", status=status)
+    if review:
+        member.support = new_support(core)
     member.invited_by = {"type": "user"}
     member.invited_by_key = group.membership
     conn = _member_connection(core, member, via_group_link=True, peer=data["from"])
@@ -105,10 +115,14 @@ def on_group_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> No
 
 def _invite(core: SimulatedCore, group: Group, member: Member, conn: Connection) -> None:
     """Tell the joiner what group it is in and as whom; both sides are ready after that."""
+    profile = group.profile
+    if group.business is not None:
+        shown = profiles.member_profile(core, None, kind=False)
+        profile = {**profile, **{key: value for key, value in shown.items() if key in _SHOWN}}
     body = {
         "x": "invited",
         "from": [core.name, conn.agent_id],
-        "group": group.profile,
+        "group": profile,
         "host": _own_identity(core, group),
         "you": {"memberId": member.member_id, "role": member.role, "status": member.status},
         "business": group.business,
@@ -126,6 +140,7 @@ def on_member_ready(core: SimulatedCore, data: JsonObject) -> None:
     group = core.state.groups[member.group_id]
     conn.status = "ready"
     review = member.status == "pending_review"
+    group.attention += review
     scope = member.member_key if review else None
     event = {"type": "memberConnected"}
     core.emit_items(items.group_event(core, group, event, "connected", member, scope=scope))
@@ -161,7 +176,7 @@ def introduce(core: SimulatedCore, group: Group, member: Member, conn: Connectio
         history.send(core, group, conn)
     text = group.profile.get("description")
     if text is not None and group.business is None:
-        core.send(conn, [{"x": "welcome", "text": text}])
+        core.send(conn, [{"x": "welcome", "text": text, "id": core.network.new_id()}])
 
 
 # The joiner
@@ -187,6 +202,9 @@ def on_invited(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     if body["business"] is not None:
         group.business = {**body["business"], "chatType": "business"}
     core.emit("groupLinkConnecting", groupInfo=core.group_json(group), hostMember=core.member_json(host))
+    conn.status = "accepted"
+    if body["business"] is not None:
+        host.max_version = 19
     core.after("joined", HOP * 1.2, conn=conn.agent_id, prepared=prepared)
 
 
@@ -234,6 +252,8 @@ def on_joined(core: SimulatedCore, data: JsonObject) -> None:
         own.status = "connected"
     core.emit("userJoinedGroup", groupInfo=core.group_json(group), hostMember=core.member_json(host))
     scope = 0 if review else None
+    if review:
+        own.support = new_support(core)
     core.emit_items(items.group_e2ee(core, group, host, scope))
     if not data["prepared"]:
         core.emit_items(*items.group_features(core, group, host))
@@ -245,6 +265,12 @@ def on_joined(core: SimulatedCore, data: JsonObject) -> None:
         waiting = {"type": "userPendingReview"}
         text = "please wait for group moderators to review your request to join the group"
         core.emit_items(items.group_event(core, group, waiting, text, None, scope=0))
+        core.emit(
+            "memberAcceptedByOther",
+            groupInfo=core.group_json(group),
+            acceptingMember=core.member_json(host),
+            member=core.member_json(own),
+        )
 
 
 # Pairs of members
@@ -348,8 +374,7 @@ def on_business_request(core: SimulatedCore, link: LinkRow, data: JsonObject) ->
     }
     group = groups.add_group(core, group_profile, core.now())
     own = groups.add_membership(core, group, core.network.new_id(), role="owner", status="creator")
-    shown = {key: value for key, value in profile.items() if key != "preferences"}
-    who = {"memberId": core.network.new_id(), "role": "member", "profile": shown}
+    who = {"memberId": core.network.new_id(), "role": "member", "profile": profile}
     member = add_peer(core, group, who, category="invitee", status="accepted")
     member.invited_by = {"type": "user"}
     member.invited_by_key = own.member_key

@@ -192,11 +192,13 @@ def accept(core: SimulatedCore, a: Arguments) -> Event:
         raise errors.command_error("member should be pending approval and should have group connection")
     conn = core.conn_of(member)
     assert conn is not None
+    before = shapes.current_members(core.state, group.group_id)
     member.status = "connected"
+    group.attention -= 1
     member.role = a.text("role")
     core.send(conn, [{"x": "accepted.member", "role": member.role}])
     event = {"type": "memberConnected"}
-    core.emit_items(items.group_event(core, group, event, "connected", member))
+    core.emit_items(items.group_event(core, group, event, "connected", member), members=before)
     joining.introduce(core, group, member, conn)
     response = core.event("memberAccepted", groupInfo=core.group_json(group), member=core.member_json(member))
     profile = _event_profile(core, member)

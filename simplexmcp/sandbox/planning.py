@@ -59,6 +59,8 @@ def _resolved_plan(core: SimulatedCore, target: Target) -> tuple[str, JsonObject
     found = _local_plan(core, entry.full, short=True)
     if found is not None:
         return (*found, pair)
+    if entry.kind == "invitation":
+        pair["connFullLink"] += f"%26kem_key%3D{entry.data['kem']}"
     kind, inner = _ok_plan(core, entry, target)
     return kind, inner, pair
 
@@ -71,8 +73,6 @@ def _missing(core: SimulatedCore, target: Target) -> errors.CommandFailed:
     if target.host != SHORT_HOST:
         network = {"type": "NETWORK", "networkError": {"type": "failedError"}}
         return errors.smp_error({"type": "PROXY", "proxyErr": {"type": "BROKER", "brokerErr": network}})
-    if target.kind == "channel":
-        return errors.not_modelled("channels")
     return errors.smp_auth()
 
 

@@ -124,15 +124,15 @@ def prepared_business_preferences(preferences: JsonObject | None) -> JsonObject:
     }
 
 
-def merged_preferences(mine: JsonObject | None, theirs: JsonObject | None) -> JsonObject:
-    """`mergedPreferences` of a contact."""
+def merged_preferences(mine: JsonObject | None, theirs: JsonObject | None, *, own: bool = False) -> JsonObject:
+    """`mergedPreferences` of a contact; `own` when the user's side has preferences of its own for it."""
     user, contact = full_contact_preferences(mine), full_contact_preferences(theirs)
     out: JsonObject = {}
     for name in _CONTACT_DEFAULTS:
         asymmetric = name != "timedMessages"
         out[name] = {
             "enabled": _enabled(user[name]["allow"], contact[name]["allow"], asymmetric),
-            "userPreference": {"type": "user", "preference": user[name]},
+            "userPreference": {"type": "contact" if own else "user", "preference": user[name]},
             "contactPreference": contact[name],
         }
     if "commands" in (theirs or {}):

@@ -13,7 +13,7 @@ from simplexmcp.sandbox.sending import ref_parts
 if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
     from simplexmcp.sandbox.core import Event, SimulatedCore
-    from simplexmcp.sandbox.state import Contact, Item
+    from simplexmcp.sandbox.state import Contact, Group, Item
 
 __all__ = ["get_chat", "item_info", "list_chats", "list_contacts", "read_chat", "read_items", "sql"]
 
@@ -27,7 +27,7 @@ def _is_card(core: SimulatedCore, row: Contact) -> bool:
 def list_contacts(core: SimulatedCore, a: Arguments) -> Event:
     """`/_contacts U`: those with a connection."""
     del a
-    mine = [c for c in core.state.contacts.values() if c.user_id == core.user.user_id and c.status != "self"]
+    mine = [c for c in core.state.contacts.values() if c.user_id == core.user.user_id]
     shown = [core.contact_json(c) for c in mine if c.conn_id is not None]
     return core.event("contactsList", contacts=shown)
 
@@ -42,7 +42,7 @@ def list_chats(core: SimulatedCore, a: Arguments) -> Event:
     rows: list[tuple[str, str, Any]] = [
         (c.chat_ts, f"@{c.contact_id}", None)
         for c in state.contacts.values()
-        if c.user_id == user.user_id and c.status != "self"
+        if c.user_id == user.user_id and c.contact_id != user.contact_id
     ]
     rows += [(g.chat_ts, f"#{g.group_id}", None) for g in state.groups.values() if g.user_id == user.user_id]
     rows.append((_seconds(user.created), "*", user))
@@ -53,7 +53,23 @@ def list_chats(core: SimulatedCore, a: Arguments) -> Event:
             if c.entity_id is None and c.kind == "contact" and c.user_id == user.user_id
         ]
     rows.sort(key=lambda row: row[0].rstrip("Z"), reverse=True)
+    if a.has("json"):
+        rows = [row for row in rows if _query_wants(core, a.object(), row[1])]
     return core.event("apiChats", chats=[_chat_preview(core, ref, x) for _, ref, x in rows[: a.number("count")]])
+
+
+def _query_wants(core: SimulatedCore, query: JsonObject, ref: str) -> bool:
+    """Whether a chat is in the result of `{"type":"filters",…}` or `{"type":"search","search":TEXT}`."""
+    if query.get("type") == "filters" and {"favorite", "unread"} <= query.keys():
+        wanted = query["unread"] is True and query["favorite"] is False
+        everything = query["unread"] is False and query["favorite"] is False
+        return everything or (wanted and ref[0] in "@#" and _stats(core, _rows(core, ref, None))["unreadCount"] > 0)
+    if query.get("type") != "search" or not isinstance(query.get("search"), str):
+        raise errors.parse_error()
+    if ref[0] not in "@#":
+        return False
+    table = core.state.contacts if ref[0] == "@" else core.state.groups
+    return query["search"].casefold() in table[int(ref[1:])].name.casefold()
 
 
 def _chat_preview(core: SimulatedCore, ref: str, extra: Any) -> JsonObject:
@@ -108,6 +124,8 @@ def _stats(core: SimulatedCore, rows: list[Item]) -> JsonObject:
 def get_chat(core: SimulatedCore, a: Arguments) -> Event:
     """`/_get chat REF [content=TAG] PAGE [search=TEXT]`."""
     ref = a.text("ref")
+    if ref[0] == "*":
+        return _notes(core, ref)
     chat = chat_of(core, ref)
     _, number, scope = ref_parts(ref)
     if scope is not None and chat[0] == "@":
@@ -128,6 +146,13 @@ def get_chat(core: SimulatedCore, a: Arguments) -> Event:
     if navigation is not None:
         response["navInfo"] = navigation
     return response
+
+
+def _notes(core: SimulatedCore, ref: str) -> Event:
+    """The folder of notes to oneself, which is always empty here."""
+    if int(ref[1:]) != core.user.notes_id:
+        raise errors.store_error("noteFolderNotFound", noteFolderId=int(ref[1:]))
+    return core.event("apiChat", chat=_chat_preview(core, "*", core.user))
 
 
 class _Page:
@@ -193,15 +218,15 @@ class _Page:
         return {"afterUnread": unread, "afterTotal": len(later)}
 
     def _initial(self, count: int) -> tuple[list[Item], JsonObject, JsonObject]:
-        if self.search is not None or self.content is not None:
-            raise errors.error("internalError", message="initial chat pagination doesn't support search")
+        if self.search is not None:
+            raise errors.store_error("internalError", message="initial chat pagination doesn't support search")
         stats = _stats(self.core, self.rows)
         if not stats["unreadCount"]:
             shown = self.rows[-count:] if count else []
             if self.chat[0] == "@":
                 stats = dict(shapes.ZERO_STATS)
             return shown, stats, {"afterUnread": 0, "afterTotal": 0}
-        viewed = [row for row in self.rows if row.viewed is not None or not row.received]
+        viewed = [row for row in self.rows if row.viewed is not None or row.content["type"] == "sndMsgContent"]
         pivot = viewed[-1] if viewed else self.core.state.items[stats["minUnreadItemId"]]
         return self._around(pivot, count)
 
@@ -261,7 +286,20 @@ def read_items(core: SimulatedCore, a: Arguments) -> Event:
         row = core.state.items.get(number)
         if row is not None and row.chat == chat:
             _view(core, row)
+            if row.scope is not None:
+                _note_read(core, core.group(int(chat[1:])), row)
     return core.event("itemsReadForChat", chatInfo=shapes.chat_info(core.state, chat))
+
+
+def _note_read(core: SimulatedCore, group: Group, row: Item) -> None:
+    """One message of a support conversation was read."""
+    member = core.state.members.get(row.scope or group.membership)
+    if member is None or member.support is None:
+        return
+    waited = member.support["memberAttention"]
+    left = max(0, waited - (row.member == member.member_key))
+    group.attention -= waited > 0 and left == 0
+    member.support = {**member.support, "unread": max(0, member.support["unread"] - 1), "memberAttention": left}
 
 
 def read_chat(core: SimulatedCore, a: Arguments) -> Event:
@@ -277,6 +315,7 @@ def read_chat(core: SimulatedCore, a: Arguments) -> Event:
     group = core.group(number)
     member = core.state.members[scope or group.membership]
     if member.support is not None:
+        group.attention -= member.support["memberAttention"] > 0
         member.support = {**member.support, "unread": 0, "memberAttention": 0, "mentions": 0}
     return core.event("memberSupportChatRead", groupInfo=core.group_json(group), member=core.member_json(member))
 
@@ -294,13 +333,22 @@ _CONNS = re.compile(
 )
 
 
+_AGE = re.compile(
+    r"UPDATE chat_items SET item_ts = '(?P<ts>[-\d]+ [:.\d]+)', created_at = '(?P<created>[-\d]+ [:.\d]+)'"
+    r" WHERE chat_item_id = (?P<item>\d+)",
+    re.IGNORECASE,
+)
+
+
 def sql(core: SimulatedCore, a: Arguments) -> Event:
-    """`/sql …`: pending deliveries, the connections of a group, and nothing else."""
+    """`/sql …`: pending deliveries, the connections of a group, making an item older, and nothing else."""
     query = a.text("query").strip()
     if a.text("base") == "agent" and (m := _PENDING.fullmatch(query)):
         return _pending(core, m)
     if a.text("base") == "chat" and (m := _CONNS.fullmatch(query)):
         return _group_connections(core, int(m["group"]))
+    if a.text("base") == "chat" and (m := _AGE.fullmatch(query)) and int(m["item"]) in core.state.items:
+        return _age(core, core.state.items[int(m["item"])], m["ts"], m["created"])
     if query.rstrip(";").casefold() == "select 1":
         return {"type": "sQLResult", "rows": ["1", "1"]}
     raise errors.not_modelled("this SQL query")
@@ -311,6 +359,13 @@ def _pending(core: SimulatedCore, m: re.Match[str]) -> Event:
     waiting = core.network.waiting(core.name)
     count = sum(len(d["bodies"]) for d in waiting if wanted is None or _raw(d["conn"]) in wanted)
     return {"type": "sQLResult", "rows": ["count(*)", str(count)]}
+
+
+def _age(core: SimulatedCore, row: Item, ts: str, created: str) -> Event:
+    core.index.remove(row)
+    row.ts, row.created = ts.replace(" ", "T") + "Z", created.replace(" ", "T") + "Z"
+    core.index.add(row)
+    return {"type": "sQLResult", "rows": []}
 
 
 def _raw(agent_id: str) -> str:

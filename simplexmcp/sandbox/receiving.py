@@ -62,6 +62,8 @@ def _group_message(core: SimulatedCore, group: Group, member: Member, body: Json
     kind = body["x"]
     if kind == "mem.new":
         joining.on_new_member(core, group, member, body, ts)
+    elif kind == "welcome":
+        history.on_welcome(core, group, member, body, ts)
     elif (introduction := _INTRODUCTIONS.get(kind)) is not None:
         introduction(core, group, member, body)
     elif (change := moderation.CHANGES.get(kind)) is not None:
@@ -76,7 +78,7 @@ def _group_message(core: SimulatedCore, group: Group, member: Member, body: Json
 
 _STEPS: dict[str, Callable[[SimulatedCore, Connection, JsonObject], None]] = {
     "accepted": accepting.on_accepted,
-    "confirmed": lambda core, conn, _: accepting.on_confirmed(core, conn),
+    "confirmed": accepting.on_confirmed,
     "confirm": accepting.on_confirm,
     "confirm.ok": accepting.on_confirm_ok,
     "invited": joining.on_invited,
@@ -91,7 +93,6 @@ _INTRODUCTIONS: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject], N
     "pair.take": lambda core, group, _, body: joining.on_introduced(core, group, body),
     "pair.connected": joining.on_pair_connected,
     "history": history.on_history,
-    "welcome": history.on_welcome,
 }
 
 _DELIVERIES: dict[str, Callable[[SimulatedCore, JsonObject], None]] = {

@@ -294,12 +294,20 @@ def _send_group(
     bodies, made = _make(core, ref, group, messages, live, scope)
     to = recipients(core, group, scope)
     send_profile(core, group, to)
+    if scope is not None:
+        _note_support(core, group, scope)
     rows = [items.add_item(core, ref, scope=scope, **fields) for fields in made]
     for row in rows:
         row.delivery = {str(one.member.member_key): "new" for one in to if one.member is not None}
     for one in to:
         core.send(one.conn, bodies, items=[row.item_id for row in rows])
     return rows
+
+
+def _note_support(core: SimulatedCore, group: Group, scope: int) -> None:
+    """An own message in a support conversation begins it."""
+    about = core.state.members[scope or group.membership]
+    about.support = {**(about.support or {"unread": 0, "memberAttention": 0, "mentions": 0}), "chatTs": core.now()}
 
 
 def tell(core: SimulatedCore, ref: str, scope: int | None, body: JsonObject) -> None:

@@ -137,9 +137,8 @@ def contact(state: CoreState, row: Contact) -> JsonObject:
     profile = state.profiles[row.profile_id]
     owner = state.users[row.user_id]
     conn = state.connections.get(row.conn_id) if row.conn_id is not None else None
-    mine: JsonObject | None = state.profiles[owner.profile_id].data.get("preferences")
-    if conn is not None and conn.incognito_profile is not None:
-        mine = None
+    incognito = conn is not None and conn.incognito_profile is not None
+    mine: JsonObject | None = None if incognito else state.profiles[owner.profile_id].data.get("preferences")
     out: JsonObject = {
         "contactId": row.contact_id,
         "localDisplayName": row.name,
@@ -148,7 +147,7 @@ def contact(state: CoreState, row: Contact) -> JsonObject:
         "contactStatus": row.status,
         "chatSettings": _SETTINGS,
         "userPreferences": {},
-        "mergedPreferences": merged_preferences(mine, profile.data.get("preferences")),
+        "mergedPreferences": merged_preferences(mine, profile.data.get("preferences"), own=incognito),
         "createdAt": row.created,
         "updatedAt": row.updated,
         "chatTs": row.chat_ts,
@@ -158,7 +157,7 @@ def contact(state: CoreState, row: Contact) -> JsonObject:
     }
     optional = {
         "activeConn": None if conn is None else connection(conn),
-        "preparedContact": row.prepared,
+        "preparedContact": None if row.prepared is None else dict(row.prepared),
         "contactRequestId": row.request_id,
         "customData": row.custom_data,
     }
@@ -233,7 +232,7 @@ def group_info(state: CoreState, row: Group, *, members: int | None = None) -> J
     }
     optional = {
         "businessChat": row.business,
-        "preparedGroup": row.prepared,
+        "preparedGroup": None if row.prepared is None else dict(row.prepared),
         "viaGroupLinkUri": row.link_uri,
         "customData": row.custom_data,
     }
@@ -340,7 +339,7 @@ def _direction(state: CoreState, row: Item, conn: bool) -> JsonObject:
 
 def _meta(state: CoreState, row: Item, now: float, conn: bool) -> JsonObject:
     own = not row.received and row.content["type"] == "sndMsgContent" and row.deleted is None
-    fresh = own and row.shared_id is not None and now - seconds_of(row.ts) < _DAY
+    fresh = own and now - seconds_of(row.ts) < _DAY
     out: JsonObject = {
         "itemId": row.item_id,
         "itemTs": row.ts,

@@ -16,6 +16,8 @@ __all__ = ["acknowledge", "on_receipt", "on_sent"]
 
 JsonObject = dict[str, Any]
 
+RECEIPT = 0.2
+"""Seconds from receiving a message to its receipt at the sender: receipts are slower than messages."""
 RECEIPT_MEMBERS = 20
 """Receipts are sent in groups up to this many members."""
 
@@ -64,7 +66,7 @@ def acknowledge(core: SimulatedCore, conn: Connection, received: list[str]) -> N
         if member is None or current_members(core.state, member.group_id) > RECEIPT_MEMBERS:
             return
     assert conn.peer is not None
-    core.network.schedule(conn.peer[0], "receipt", {"to": conn.peer[1], "ids": received}, after=HOP)
+    core.network.schedule(conn.peer[0], "receipt", {"to": conn.peer[1], "ids": received}, after=RECEIPT)
 
 
 def on_receipt(core: SimulatedCore, data: JsonObject) -> None:
@@ -89,6 +91,7 @@ def _advance(core: SimulatedCore, conn: Connection | None, numbers: list[int], s
 def _advance_one(core: SimulatedCore, conn: Connection, row: Item, step: str) -> bool:
     """Note one step of one recipient; whether the item's status changed."""
     if row.chat[0] == "@":
+        conn.pq_snd = True
         status = _status(step, "complete")
         config = core.network_config or {}
         row.via_proxy = config.get("smpProxyMode") == "always" if step == "sent" else row.via_proxy

@@ -30,6 +30,7 @@ __all__ = [
     "set_servers",
     "start",
     "stop",
+    "user_by_name",
     "update_profile",
     "version",
 ]
@@ -110,6 +111,15 @@ def active_user(core: SimulatedCore, a: Arguments) -> Event:
     return {"type": "activeUser", "user": core.user_json()}
 
 
+def user_by_name(core: SimulatedCore, a: Arguments) -> Event:
+    """`/user NAME` of the interactive client: make this user the active one."""
+    named = next((u for u in core.state.users.values() if u.name == a.text("name")), None)
+    if named is None:
+        raise errors.error("userUnknown")
+    core.state.active_user = named.user_id
+    return active_user(core, a)
+
+
 def create_user(core: SimulatedCore, a: Arguments) -> Event:
     """`/_create user JSON`: the user, two preset cards and a folder for notes."""
     request = a.object()
@@ -134,7 +144,7 @@ def create_user(core: SimulatedCore, a: Arguments) -> Event:
     state.users[row.user_id] = row
     state.active_user = row.user_id
     core.take_name(row.name)
-    self_contact = Contact(row.contact_id, row.user_id, row.name, row.profile_id, now, now, now, status="self")
+    self_contact = Contact(row.contact_id, row.user_id, row.name, row.profile_id, now, now, now, used=False)
     state.contacts[row.contact_id] = self_contact
     for name, description, kind in _PRESETS:
         _add_card(core, row, name, description, kind)

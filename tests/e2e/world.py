@@ -5,6 +5,7 @@ Time runs faster than on the wall (see `conftest`), so that waits of seconds cos
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 from contextlib import asynccontextmanager
@@ -107,6 +108,21 @@ class Person:
                         return text
                 await changed.wait()
 
+    async def make_address(self, *, greeting: str | None = None, business: bool = False) -> str:
+        """A contact address that accepts everybody; its short link."""
+        user = self.api.user_id
+        pair = (await self.api.link.send(f"/_address {user}"))["connLinkContact"]
+        settings: dict[str, Any] = {"businessAddress": business, "autoAccept": {"acceptIncognito": False}}
+        if greeting:
+            settings["autoReply"] = {"type": "text", "text": greeting}
+        await self.api.link.send(f"/_address_settings {user} {json.dumps(settings)}")
+        return str(pair["connShortLink"])
+
+    async def contact(self) -> str:
+        """The first real contact of this person, once connected."""
+        event = await self.wait(lambda e: e if e["type"] == "contactConnected" else None)
+        return f"@{event['contact']['contactId']}"
+
     async def make_group(self, name: str, *, role: str = "member") -> tuple[str, str]:
         """A group of this person with history; its reference and link."""
         profile = {"displayName": name, "fullName": "", "groupPreferences": {"history": {"enable": "on"}}}
@@ -128,7 +144,7 @@ class Agent:
         async def progress(_value: float, _total: float | None, text: str | None) -> None:
             self.said.append(text or "")
 
-        with trio.fail_after(DEADLINE * 30):
+        with trio.fail_after(DEADLINE * 100_000):
             result = await self.client.call_tool(tool, arguments, progress_callback=progress)
         content = dict(result.structured_content or {})
         assert bool(result.is_error) == ("error" in content and "status" not in content), (tool, content)
@@ -222,11 +238,53 @@ class World:
             yield person
             nursery.cancel_scope.cancel()
 
+    @asynccontextmanager
+    async def flow(self, **changes: Any) -> AsyncIterator[Flow]:
+        """A server with its owner Alice and an agent: where most flows begin."""
+        server = await self.serve(**changes)
+        async with self.person("Alice") as alice:
+            ref = await self.owner(server, alice)
+            async with server.agent() as agent:
+                yield Flow(self, server, alice, ref, agent)
+        await server.end()
+
     async def owner(self, server: Server, person: Person) -> str:
         """Make a person the owner by the printed link; the control chat's reference there."""
         ref = await person.join(await server.link())
         await person.see(ref, "I'm your agent.")
         return ref
+
+
+@dataclass
+class Flow:
+    """A server with an owner and an agent; `ref` is the control chat on the owner's side."""
+
+    world: World
+    server: Server
+    alice: Person
+    ref: str
+    agent: Agent
+
+    async def tap(self, words: str) -> None:
+        """The owner taps a command on a card."""
+        await self.alice.say(self.ref, f"/{words}")
+
+    async def card(self, needle: str) -> str:
+        """A card as the owner sees it."""
+        return await self.alice.see(self.ref, needle)
+
+    async def result_of(self, tool: str, needle: str, words: str, **arguments: Any) -> dict[str, Any]:
+        """A call, and the owner's word on the card that shows `needle`."""
+        result: dict[str, Any] = {}
+
+        async def call() -> None:
+            result.update(await self.agent.call(tool, **arguments))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await self.card(needle)
+            await self.tap(words)
+        return result
 
 
 @asynccontextmanager

@@ -100,6 +100,14 @@ async def test_an_error_says_its_sentence_in_the_text() -> None:
         assert (result["isError"], result["content"][0]["text"]) == (True, "There is no chat @9.")
 
 
+async def test_an_empty_result_is_not_an_empty_text() -> None:
+    async def nothing(_arguments: Any, _call: Call) -> ToolResult:
+        return ToolResult({})
+
+    async with listening(FakeTools({"send": nothing})) as server, server.client() as client:
+        assert (await client.ask(tools_call("send"))).json["result"]["content"] == [{"type": "text", "text": "{}"}]
+
+
 async def test_arguments_arrive_as_they_were_sent() -> None:
     arguments = {"n": "5", "deep": [{"x": None}], "": 1.5, "big": 2**70}
     async with listening() as server, server.client() as client:
@@ -228,17 +236,19 @@ async def test_halves_of_characters_in_a_result_are_replaced(is_error: bool) -> 
 
 
 async def test_one_call_more_than_allowed_is_refused_with_a_sentence() -> None:
-    async with listening(FakeTools({"send": forever}), limits=Limits(calls=2)) as server:
-        async with server.client() as one, server.client() as two, server.client() as three:
+    tools = FakeTools({"send": forever})
+    async with listening(tools, limits=Limits(calls=2)) as server, server.client() as client:
+        held = [await server.connect() for _ in range(2)]
+        for one in held:
             await one.call("send")
-            await two.call("send")
-            await server.tools.until(lambda: len(server.tools.started) == 2)
-            result = (await three.ask(tools_call("list"))).json["result"]
-            assert True is result["isError"]
-            assert "2 calls are open" in result["content"][0]["text"]
-            await trio.aclose_forcefully(one.stream)
-            await server.tools.until(lambda: len(server.tools.cancelled) == 1)
-            assert False is (await three.ask(tools_call("list"))).json["result"]["isError"]
+        await tools.until(lambda: len(tools.started) == 2)
+        result = (await client.ask(tools_call("list"))).json["result"]
+        assert result["isError"] is True
+        assert "2 calls are open" in result["content"][0]["text"]
+        await trio.aclose_forcefully(held[0].stream)
+        await tools.until(lambda: len(tools.cancelled) == 1)
+        assert (await client.ask(tools_call("list"))).json["result"]["isError"] is False
+        await trio.aclose_forcefully(held[1].stream)
 
 
 async def test_requests_that_come_in_one_packet_are_answered_in_their_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,27 +127,51 @@ async def test_a_call_without_a_token_gets_comments_and_no_progress(generation: 
         while chunk := await client.chunk():
             body += chunk
             times.append(trio.current_time())
-        assert max(b - a for a, b in zip(times, times[1:], strict=False)) <= 25
+        assert max(b - a for a, b in pairwise(times)) <= 25
         assert body.count(b": waiting\n\n") == 3
         assert [key for message in messages(body) for key in message if key in ("result", "method")] == ["result"]
 
 
 async def test_a_call_of_two_days_lives_and_ends_with_its_result(autojump_clock: MockClock) -> None:
-    limits = Limits(pulse=600)
-    async with listening(FakeTools({"send": saying("Waiting", then=48 * 3600)}), limits=limits) as server:
-        async with server.client() as client:
-            await client.call("send", token="t")
-            await client.begin()
-            values: list[int] = []
-            last: Any = None
-            while chunk := await client.chunk():
-                for last in messages(chunk):
-                    if "method" in last:
-                        values.append(last["params"]["progress"])
-            assert values == sorted(set(values))
-            assert len(values) == 48 * 6
-            assert last["result"]["structuredContent"] == {"done": True}
-            assert (await client.ask(rpc("ping"))).status == 200
+    tools = FakeTools({"send": saying("Waiting", then=48 * 3600)})
+    async with listening(tools, limits=Limits(pulse=600)) as server, server.client() as client:
+        await client.call("send", token="t")
+        await client.begin()
+        values: list[int] = []
+        last: Any = None
+        while chunk := await client.chunk():
+            for last in messages(chunk):
+                if "method" in last:
+                    values.append(last["params"]["progress"])
+        assert values == sorted(set(values))
+        assert len(values) == 48 * 6
+        assert last["result"]["structuredContent"] == {"done": True}
+        assert (await client.ask(rpc("ping"))).status == 200
+
+
+async def test_a_call_of_twenty_minutes_never_falls_silent(autojump_clock: MockClock) -> None:
+    async with listening(FakeTools({"send": saying("Waiting", then=1200)})) as server, server.client() as client:
+        times = [trio.current_time()]
+        await client.call("send", token="t")
+        await client.begin()
+        while await client.chunk():
+            times.append(trio.current_time())
+        assert times[-1] - times[0] >= 1200
+        assert max(later - earlier for earlier, later in pairwise(times)) <= 25
+
+
+async def test_half_a_character_in_a_progress_text_is_replaced() -> None:
+    async with listening(FakeTools({"send": saying("a\ud83d")})) as server, server.client() as client:
+        await client.call("send", token="t")
+        assert (await client.reply()).events[0]["params"]["message"] == "a?"
+
+
+async def test_what_is_no_text_fails_in_the_tool_that_says_it(caplog: pytest.LogCaptureFixture) -> None:
+    tools = FakeTools({"send": saying(None)})  # type: ignore[arg-type]
+    async with listening(tools) as server, server.client() as client:
+        assert (await client.ask(tools_call("send", token="t"))).message["result"]["isError"] is True
+        assert (await client.ask(rpc("ping"))).status == 200
+    assert "The tool send failed" in caplog.text
 
 
 async def leave_by_closing(client: Client) -> None:

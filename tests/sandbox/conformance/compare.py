@@ -42,6 +42,10 @@ LISTS = {
 }
 """Lists without an order of their own, and what they are sorted by here."""
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+TWO_WORDS = re.compile("[A-Z][a-z]+[A-Z][a-z]+(_[0-9]+)?")
+"""The name of an incognito profile."""
+UNKNOWN = 7
+"""Characters of the name of a member of whom only the id is known."""
 LONG = 12
 """Shorter values are not looked for inside of texts."""
 
@@ -71,6 +75,16 @@ class Mapping:
         there = self.numbers.setdefault((core, kind, recorded), simulated)
         here = self.numbers_back.setdefault((core, kind, simulated), recorded)
         return there == simulated and here == recorded
+
+    def recorded(self, core: str, kind: str, simulated: int) -> int:
+        """The recorded id for a simulated one, or that one itself."""
+        return self.numbers_back.get((core, kind, simulated), simulated)
+
+    def starts(self, recorded: str, simulated: str) -> bool:
+        """Whether both are the beginning of one mapped value (the name of a member of whom only the id is known)."""
+        return len(recorded) == UNKNOWN and any(
+            there.startswith(recorded) and here.startswith(simulated) for there, here in self.texts.items()
+        )
 
     def rewritten(self, text: str) -> str:
         """A recorded text with the simulated values in place of the recorded ones."""
@@ -110,6 +124,10 @@ def _objects(
 def _lists(
     core: str, recorded: list[Any], simulated: list[Any], mapping: Mapping, path: str, key: str
 ) -> list[tuple[str, Any, Any]]:
+    if path.endswith("chat.chatItems") and any("group" in v["chatDir"]["type"] for v in recorded):
+        # Items of one second have no fixed place in a group: the order of arrival is compared instead.
+        recorded = sorted(recorded, key=lambda v: v["meta"]["itemId"])
+        simulated = sorted(simulated, key=lambda v: mapping.recorded(core, "item", v["meta"]["itemId"]))
     if len(recorded) != len(simulated):
         return [(f"{path} (length)", [_brief(v) for v in recorded], [_brief(v) for v in simulated])]
     if (order := LISTS.get(key)) and all(isinstance(v, dict) for v in (*recorded, *simulated)):
@@ -126,7 +144,8 @@ def _brief(value: Any) -> Any:
     if isinstance(value, dict):
         content = value.get("chatItem", value).get("content")
         if isinstance(content, dict):
-            return f"{content['type']} {value.get('meta', value.get('chatItem', {}).get('meta', {})).get('itemText', '')!r}"
+            meta = value.get("chatItem", value).get("meta", {})
+            return f"{content['type']} {meta.get('itemText', '')!r}"
         return value.get("localDisplayName", value.get("type", sorted(value)[:3]))
     return value
 
@@ -135,9 +154,9 @@ def _same(core: str, key: str, recorded: Any, simulated: Any, mapping: Mapping) 
     if isinstance(recorded, str):
         if TIME.fullmatch(recorded) and (key in TIMES or key == "viewed"):
             return _same_time(key, recorded, simulated)
-        if key in RANDOM:
+        if key in RANDOM or (TWO_WORDS.fullmatch(recorded) and TWO_WORDS.fullmatch(simulated)):
             return mapping.text(recorded, simulated)
-        return recorded == simulated or mapping.rewritten(recorded) == simulated
+        return recorded == simulated or mapping.rewritten(recorded) == simulated or mapping.starts(recorded, simulated)
     if isinstance(recorded, int) and not isinstance(recorded, bool) and key in NUMBERS:
         return mapping.number(core, NUMBERS[key], recorded, simulated)
     return bool(recorded == simulated)

@@ -37,13 +37,26 @@ class Act:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a core; `stream` is the sequence in which its place counts."""
+    """One event of a core. Its place counts among the events of its `chat` (a reference) that come from the same
+    member (`source`), or, for a change of a status, among those of the same `item`."""
 
     line: int
     step: str
     core: str
-    stream: str
+    chat: str
+    item: int | None
     body: dict[str, Any]
+
+    @property
+    def source(self) -> str:
+        """The name of the member of a group whose message made this event: what comes from several is not in order."""
+        items = self.body.get("chatItems") or [self.body.get("chatItem") or {}]
+        direction = items[0].get("chatItem", {}).get("chatDir", {})
+        members = [
+            direction.get("groupMember"),
+            *(self.body.get(key) for key in ("byMember", "hostMember", "member_", "member")),
+        ]
+        return next((m["memberProfile"]["displayName"] for m in members if isinstance(m, dict)), "")
 
 
 @dataclass
@@ -119,19 +132,16 @@ def _answer(frame: dict[str, Any]) -> dict[str, Any] | None:
     return frame.get("resp", frame.get("result"))
 
 
-def settled(event: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """What of an event is determined: (stream, event) pairs; one event for each item whose status changed."""
+def settled(event: dict[str, Any]) -> list[tuple[str, int | None, dict[str, Any]]]:
+    """What of an event is determined: (chat, item, event); one event for each item whose status changed."""
     kind = event["type"]
     if kind in ROUTINE:
         return []
-    if kind == "chatItemsStatusesUpdated":
-        single = [{**event, "chatItems": [item]} for item in event["chatItems"]]
-        return [
-            (f"{_chat(e)} status of {e['chatItems'][0]['chatItem']['meta']['itemId']}", e)
-            for e in single
-            if e["chatItems"][0]["chatItem"]["meta"]["itemStatus"].get("sndProgress") != "partial"
-        ]
-    return [(_chat(event), event)]
+    if kind != "chatItemsStatusesUpdated":
+        return [(_chat(event), None, event)]
+    single = [{**event, "chatItems": [item]} for item in event["chatItems"]]
+    metas = [(e, e["chatItems"][0]["chatItem"]["meta"]) for e in single]
+    return [(_chat(e), m["itemId"], e) for e, m in metas if m["itemStatus"].get("sndProgress") != "partial"]
 
 
 def _chat(event: dict[str, Any]) -> str:

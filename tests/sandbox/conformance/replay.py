@@ -69,7 +69,8 @@ class _Replay:
         self.network = network or Network(lambda: self.now, population=False)
         self.mapping = Mapping()
         self.pending = deque(recording.events)
-        self.streams: dict[tuple[str, str], _Stream] = defaultdict(_Stream)
+        self.streams: dict[tuple[str, str, str], _Stream] = defaultdict(_Stream)
+        self.statuses = _Stream()
         self.wanted: dict[str, int] = defaultdict(int)
         self.counts: dict[str, int] = defaultdict(int)
         self.outcome = Outcome(recording)
@@ -80,6 +81,7 @@ class _Replay:
             self._open(name)
         self._quiet()
         self.streams.clear()
+        self.statuses = _Stream()
         self.counts.clear()
 
     def _open(self, name: str) -> None:
@@ -93,10 +95,23 @@ class _Replay:
 
     def _heard(self, name: str, said: dict[str, Any]) -> None:
         self.outcome.said.append((name, said))
-        for stream, body in settled(said):
-            event = Event(self.line, self.step, name, stream, body)
-            self._stream(event).simulated.append(event)
+        for chat, item, body in settled(said):
+            event = Event(self.line, self.step, name, self._recorded_chat(name, chat), item, body)
+            self._keep(event).simulated.append(event)
             self.counts[name] += 1
+
+    def _recorded_chat(self, core: str, chat: str) -> str:
+        """The reference by which a chat of the simulated core is called in the recording."""
+        kind = {"@": "contact", "#": "group"}.get(chat[0])
+        if kind is None:
+            return chat
+        number = int(chat[1:])
+        return f"{chat[0]}{self.mapping.numbers_back.get((core, kind, number), number)}"
+
+    def _keep(self, event: Event) -> _Stream:
+        if event.item is not None:
+            return self.statuses
+        return self.streams[event.core, event.chat, event.source]
 
     def _quiet(self) -> None:
         for _ in range(100_000):
@@ -111,7 +126,7 @@ class _Replay:
         while self.pending and self.pending[0].line < line:
             event = self.pending.popleft()
             self.wanted[event.core] += 1
-            self._stream(event).recorded.append(event)
+            self._keep(event).recorded.append(event)
         for _ in range(100_000):
             if all(self.counts[core] >= count for core, count in self.wanted.items()):
                 return
@@ -119,9 +134,6 @@ class _Replay:
             if wait is None:
                 return
             self.now += max(wait, 1e-6)
-
-    def _stream(self, event: Event) -> _Stream:
-        return self.streams[event.core, event.stream]
 
     def run(self) -> Outcome:
         before = 0.0
@@ -131,6 +143,8 @@ class _Replay:
                 self._quiet()
             self._until(act.line)
             before = act.time
+            if act.command is not None and act.command.startswith("/sql agent"):
+                self._quiet()  # it asks what has not been delivered yet, some time after a command
             self.now = max(self.now, START + act.time)
             for action in WORLD.get((self.recording.name, act.line), ()):
                 self._world(*action)
@@ -148,6 +162,7 @@ class _Replay:
             core, chat, *texts = whom
             messages = json.dumps([{"msgContent": {"type": "text", "text": text}} for text in texts])
             self.network.core(core).command(rewritten(core, f"/_send {chat} json {messages}", self.mapping))
+            self._quiet()
         else:
             self.network.core(whom[0]).command(f"/_{what}")
 
@@ -187,8 +202,19 @@ class _Replay:
                 differences(one.core, one.body, other.body, self.mapping)
                 stream.learned += 1
 
+    def _status_streams(self) -> list[_Stream]:
+        """The changes of each item's status."""
+        streams: dict[tuple[str, int], _Stream] = defaultdict(_Stream)
+        for event in self.statuses.recorded:
+            streams[event.core, event.item or 0].recorded.append(event)
+        for event in self.statuses.simulated:
+            number = event.item or 0
+            known = self.mapping.numbers_back.get((event.core, "item", number), -number)
+            streams[event.core, known].simulated.append(event)
+        return list(streams.values())
+
     def _compare_events(self) -> None:
-        for stream in self.streams.values():
+        for stream in [*self.streams.values(), *self._status_streams()]:
             signs = [_sign(e) for e in stream.recorded], [_sign(e) for e in stream.simulated]
             matcher = SequenceMatcher(None, *signs, autojunk=False)
             for tag, i, j, k, m in matcher.get_opcodes():
@@ -199,9 +225,9 @@ class _Replay:
                         self._add(one, "event " + _sign(one), found)
                     continue
                 for event in stream.recorded[i:j]:
-                    self._add(event, f"event in {event.stream}", [("", _sign(event), "missing")])
+                    self._add(event, f"event in {event.chat}", [("", _sign(event), "missing")])
                 for event in [e for e in stream.simulated[k:m] if self._recorded(e)]:
-                    self._add(event, f"event in {event.stream}", [("", "missing", _sign(event))])
+                    self._add(event, f"event in {event.chat}", [("", "missing", _sign(event))])
         self.outcome.findings.sort(key=lambda f: f.line)
 
     def _recorded(self, event: Event) -> bool:

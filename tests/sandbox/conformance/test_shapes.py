@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHAPES = oracle("shapes")
 OBJECTS = {
     "contact": "Contact", "groupInfo": "GroupInfo", "membership": "GroupMember", "groupMember": "GroupMember",
-    "member": "GroupMember", "hostMember": "GroupMember", "byMember": "GroupMember", "forwardedByMember_": "GroupMember",
+    "member": "GroupMember", "hostMember": "GroupMember", "byMember": "GroupMember",
     "activeConn": "Connection", "meta": "Meta", "chatItem": "ChatItem", "quotedItem": "Quote", "user": "User",
     "groupProfile": "GroupProfile", "memberProfile": "MemberProfile", "contactConnection": "PCC",
     "groupLink": "GroupLink", "chatStats": "chatStats", "groupSummary": "groupSummary", "supportChat": "supportChat",
