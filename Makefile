@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check docs bench format clean
 
 $(VENV)/run.done: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ check: $(VENV)/check.done
 	@$(BIN)/mypy
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
+	@$(BIN)/python docs/generate.py --check
+
+docs: $(VENV)/test.done
+	@$(BIN)/python docs/generate.py
 
 format: $(VENV)/check.done
 	@$(BIN)/ruff format .

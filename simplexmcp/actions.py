@@ -19,7 +19,7 @@ import trio
 from simplexmcp import cards
 from simplexmcp.action import Action, Request
 from simplexmcp.clock import hhmm
-from simplexmcp.errors import CoreError, Refused
+from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.states import FINAL, Move, State, move
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Actions:
         self._stopping = False
         self._showing = 0
         self._shown = trio.Event()
+        self._link_back = trio.Event()
         self.cards_at_stop = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -224,10 +225,16 @@ class Actions:
             elif action.state in FINAL and action.open == 0:
                 self._forget(action)
 
+    def link_is_back(self) -> None:
+        """The link to the core is there again: what could not be shown is shown now."""
+        self._link_back.set()
+        self._link_back = trio.Event()
+
     async def stop(self) -> int:
         """End every action (flow 11): how many were cancelled or interrupted. The edits of their cards are done, or
         given up after a time, when this returns."""
         self._stopping = True
+        self.link_is_back()  # what still waits for it tries once more, then gives up
         ended = 0
         for action in list(self._actions.values()):
             if action.state not in FINAL:
@@ -329,11 +336,7 @@ class Actions:
     async def _show(self, action: Action) -> None:
         try:
             await action.posted.wait()
-            card = cards.outcome_card(action.request.subject, action.number, action.outcome)
-            if action.card is not None:
-                await self._board.edit(action.card, card)
-            elif self._direct(action) and action.state is not State.CANCELLED:
-                await self._board.post(card)
+            await self._show_outcome(action)
             if self._stopping and (action.card is not None or self._direct(action)):
                 self.cards_at_stop += 1
             self._journal.end(action.number)
@@ -343,6 +346,24 @@ class Actions:
             self._showing -= 1
             self._shown.set()
             self._shown = trio.Event()
+
+    async def _show_outcome(self, action: Action) -> None:
+        """Edit the card, or post the outcome of an action without one; over a lost link, when it is back."""
+        card = cards.outcome_card(action.request.subject, action.number, action.outcome)
+        while True:
+            back = self._link_back
+            try:
+                if action.card is not None:
+                    await self._board.edit(action.card, card)
+                elif self._direct(action) and action.state is not State.CANCELLED:
+                    await self._board.post(card)
+            except LinkLost as error:
+                # A post that was in flight may be there already; an edit is the same when it is made twice.
+                if self._stopping or (action.card is None and error.tag != "link/down"):
+                    raise
+                await back.wait()
+            else:
+                return
 
     async def _tell(self, card: cards.Card) -> None:
         try:

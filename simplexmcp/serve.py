@@ -57,11 +57,6 @@ _DELIVERY_LOOK = 0.1
 
 def run(options: ServeOptions) -> int:
     """`simplexmcp serve`: the exit code. Raises UserError."""
-    logging.basicConfig(
-        stream=sys.stderr, level=options.log_level.upper(), format="%(levelname)s %(name)s: %(message)s"
-    )
-    for noisy in ("mcp", "hypercorn", "httpx", "trio-websocket"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
         return trio.run(_with_signals, options)
     except* (UserError, CoreError) as group:
@@ -258,6 +253,7 @@ class _Server:
                     _log.warning("after a lost link: %s", error)
                     continue
                 self._out("The link to the SimpleX core is back.")
+                actions.link_is_back()
             control.on_event(event)
             self._watch.on_event(event)
             tools.on_event(event)

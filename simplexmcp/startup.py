@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simplexmcp.errors import CoreError, UserError
-from simplexmcp.options import shown_core
+from simplexmcp.options import read_secret, shown_core
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncG
     if options.core == "native":
         from simplexmcp.core.native import open_native
 
-        key = options.database_key_file.read_text("utf-8").strip() if options.database_key_file else ""
+        key = read_secret(options.database_key_file) if options.database_key_file else ""
         async with open_native(options.data / "simplex", key) as link:
             yield link
     elif options.core == "sandbox":

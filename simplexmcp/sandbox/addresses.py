@@ -38,6 +38,7 @@ def create(core: SimulatedCore, a: Arguments) -> Event:
     if address_of(core) is not None:
         raise errors.store_error("duplicateContactLink")
     network = core.network
+    network.require_relay()
     queue, key = network.new_key(24), network.new_key()
     row = LinkRow(
         link_id=free_id(core.state.links),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from simplexmcp.sandbox import errors
@@ -10,6 +11,8 @@ from simplexmcp.sandbox import errors
 __all__ = ["Arguments", "profile_argument", "strict_json"]
 
 JsonObject = dict[str, Any]
+
+LARGEST_EXPONENT = 1024
 
 
 class Arguments:
@@ -54,9 +57,22 @@ class Arguments:
 def strict_json(text: str) -> Any:
     """Parse JSON as the core does; anything else is a parse error of the command."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(
+            text, parse_constant=_no_constant, parse_float=_number, object_pairs_hook=_first_of_equal_keys
+        )
     except (ValueError, RecursionError):
         raise errors.parse_error() from None
+
+
+def _number(text: str) -> int | float:
+    """`1e30` is a whole number, up to the size that the core writes out."""
+    exponent = Decimal(text).as_tuple().exponent
+    whole = isinstance(exponent, int) and 0 <= exponent <= LARGEST_EXPONENT
+    return int(Decimal(text)) if whole else float(text)
+
+
+def _first_of_equal_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
+    return dict(reversed(pairs))
 
 
 def _no_constant(text: str) -> None:

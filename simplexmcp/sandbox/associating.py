@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox.network import HOP
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import SimulatedCore
@@ -14,15 +13,18 @@ __all__ = ["contact_ready", "member_ready", "on_probe"]
 
 JsonObject = dict[str, Any]
 
+DELAY = 1.2
+"""Seconds until a side has found out."""
+
 
 def contact_ready(core: SimulatedCore, contact: Contact) -> None:
     """A contact is connected: look among the members."""
-    core.after("probe", HOP * 6, contact=contact.contact_id)
+    core.after("probe", DELAY, contact=contact.contact_id)
 
 
 def member_ready(core: SimulatedCore, member: Member) -> None:
     """A member is connected: look among the contacts."""
-    core.after("probe", HOP * 6, member=member.member_key)
+    core.after("probe", DELAY, member=member.member_key)
 
 
 def on_probe(core: SimulatedCore, data: JsonObject) -> None:
@@ -70,8 +72,10 @@ def _associate(core: SimulatedCore, contact: Contact, member: Member, *, contact
     group = core.state.groups[member.group_id]
     member.contact_id = contact.contact_id
     winner, loser = (member, contact) if contact_takes else (contact, member)
-    old_name = loser.name
+    old_profile, old_name = loser.profile_id, loser.name
     loser.profile_id, loser.name = winner.profile_id, winner.name
+    if not contact_takes and old_profile != loser.profile_id:
+        core.state.profiles.pop(old_profile, None)
     core.free_name(old_name)
     core.emit(
         "contactAndMemberAssociated",

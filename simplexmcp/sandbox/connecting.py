@@ -232,6 +232,7 @@ def connect_contact(core: SimulatedCore, a: Arguments) -> Event:
 
 def _connect_contact(core: SimulatedCore, contact: Contact, conn: Connection | None, a: Arguments) -> Event:
     assert contact.prepared is not None
+    core.network.require_relay()
     wanted = a.on("incognito")
     if contact.incognito is not None and contact.incognito != wanted:
         raise errors.command_error("incognito mode is different from prepared connection")
@@ -326,6 +327,7 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
         group.prepared["requestSharedMsgId"] = request_id
     if message is not None and group.business is None:
         raise errors.error("connReqMessageProhibited")
+    core.network.require_relay()
     host = _host_of(core, group)
     conn = core.conn_of(host)
     if conn is not None and conn.status == "ready":
@@ -434,6 +436,7 @@ def _attempt(core: SimulatedCore, full: str) -> Connection | None:
 
 def _invitation(core: SimulatedCore, incognito: bool) -> Event:
     network = core.network
+    network.require_relay()
     queue, key, number = network.new_key(24), network.new_key(), network.new_key(24)
     e2e = f"{network.new_key(56)}%2C{network.new_key(56)}"
     pair = {

@@ -231,6 +231,10 @@ class SimulatedCore:
     def forget_connection(self, conn: Connection) -> None:
         """Delete a connection's row; what is on its way over it still goes."""
         self.state.connections.pop(conn.conn_id, None)
+        table: dict[int, Any] = self.state.members if conn.kind == "member" else self.state.contacts
+        owner = table.get(conn.entity_id or 0)
+        if owner is not None and owner.conn_id == conn.conn_id:
+            owner.conn_id = None
 
     # Shapes of the current state
 

@@ -46,7 +46,7 @@ def close_group(core: SimulatedCore, group: Group) -> None:
     """One is out of a group: its connections are closed, members and messages stay."""
     conns = [c for c in member_connections(core, group) if c.status != "deleted"]
     for conn in conns:
-        conn.status = "deleted"
+        core.forget_connection(conn)
     row = groups.link_of(core, group)
     if row is not None:
         groups.drop_link(core, row)
@@ -88,7 +88,7 @@ def delete(core: SimulatedCore, a: Arguments) -> Event:
     contact = core.contact(number)
     mode = a.text("mode", "full")
     if mode != "full":
-        raise errors.not_modelled(f"/_delete @… {mode}")
+        return _empty_contact(core, contact, mode, notify=a.on("notify", default=True))
     return _delete_contact(core, contact, notify=a.on("notify", default=True))
 
 
@@ -131,6 +131,24 @@ def _delete_contact(core: SimulatedCore, contact: Contact, *, notify: bool) -> E
         else:
             groups.queues_deleted(core, [conn])
     return response
+
+
+def _empty_contact(core: SimulatedCore, contact: Contact, mode: str, *, notify: bool) -> Event:
+    """Delete the messages of a contact, or (`entity`) the connection and keep the chat."""
+    conn = core.conn_of(contact)
+    if mode == "messages":
+        core.drop_chat(f"@{contact.contact_id}")
+        items.banner(core, f"@{contact.contact_id}")
+        contact.deleted_chat = True
+        return core.event("contactDeleted", contact=core.contact_json(contact))
+    if conn is not None:
+        if contact.status == "active" and notify and conn.status in ("ready", "sndReady"):
+            core.send(conn, [{"x": "direct.del", "id": core.network.new_id()}])
+        core.forget_connection(conn)
+        groups.queues_deleted(core, [conn])
+    contact.conn_id = None
+    contact.status = "deletedByUser"
+    return core.event("contactDeleted", contact=core.contact_json(contact))
 
 
 def _delete_group(core: SimulatedCore, group: Group) -> Event:

@@ -13,6 +13,7 @@ __all__ = [
     "error",
     "not_modelled",
     "parse_error",
+    "relay_unreachable",
     "smp_auth",
     "smp_error",
     "store_error",
@@ -68,6 +69,14 @@ def agent_error(agent: dict[str, Any]) -> CommandFailed:
 def smp_error(smp_err: dict[str, Any], server: str = SERVER) -> CommandFailed:
     """`errorAgent/SMP/…`."""
     return agent_error({"type": "SMP", "serverAddress": server, "smpErr": smp_err})
+
+
+def relay_unreachable() -> CommandFailed:
+    """`errorAgent/BROKER/NETWORK`: nobody listens at the relay's address."""
+    refused = "Network.Socket.connect: <socket: 16>: does not exist (Connection refused)"
+    network = {"type": "connectError", "connectError": refused}
+    broker = {"type": "NETWORK", "networkError": network}
+    return agent_error({"type": "BROKER", "brokerAddress": SERVER, "brokerErr": broker})
 
 
 def smp_auth() -> CommandFailed:

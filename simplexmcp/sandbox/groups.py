@@ -214,6 +214,7 @@ def create_link(core: SimulatedCore, a: Arguments) -> Event:
     role = a.text("role", "member")
     require_role(core, group, "admin")
     _check_link_role(core, group, role)
+    core.network.require_relay()
     if link_of(core, group) is not None:
         raise errors.store_error("duplicateGroupLink", groupInfo=core.group_json(group))
     network = core.network

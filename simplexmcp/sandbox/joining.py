@@ -57,7 +57,11 @@ def _identity(core: SimulatedCore, member: Member) -> JsonObject:
     return {
         "memberId": member.member_id,
         "role": member.role,
-        "profile": core.state.profiles[member.profile_id].data,
+        "profile": {
+            key: value
+            for key, value in core.state.profiles[member.profile_id].data.items()
+            if key not in ("preferences", "peerType")
+        },
     }
 
 
@@ -303,9 +307,9 @@ def on_introduction(core: SimulatedCore, group: Group, host: Member, body: JsonO
     if known:
         return
     member = add_peer(core, group, who, category="pre", status="intro-inv")
-    conn = _member_connection(core, member, level=1)
     host_conn = core.conn_of(host)
     assert host_conn is not None
+    conn = _member_connection(core, member, level=host_conn.level + 1, via_contact=host.contact_id)
     core.post(host_conn, {"x": "pair.offer", "memberId": member.member_id, "conn": [core.name, conn.agent_id]})
 
 
@@ -317,12 +321,14 @@ def on_pair_offer(core: SimulatedCore, group: Group, sender: Member, body: JsonO
             core.post(conn, {"x": "pair.take", "memberId": sender.member_id, "conn": body["conn"]})
 
 
-def on_introduced(core: SimulatedCore, group: Group, body: JsonObject) -> None:
+def on_introduced(core: SimulatedCore, group: Group, host: Member, body: JsonObject) -> None:
     """A member gets the joiner's offer: connect both."""
     for member in shapes.members_of(core.state, group.group_id):
         if member.member_id == body["memberId"] and member.status == "announced":
             member.status = "intro-inv"
-            conn = _member_connection(core, member, level=1, peer=body["conn"])
+            host_conn = core.conn_of(host)
+            level = 1 if host_conn is None else host_conn.level + 1
+            conn = _member_connection(core, member, level=level, peer=body["conn"])
             core.post(conn, {"x": "pair.done", "from": [core.name, conn.agent_id]})
             core.after("pair_ready", HOP * 3, conn=conn.agent_id)
 

@@ -40,9 +40,10 @@ def _selected(core: SimulatedCore, group: Group, numbers: list[int], *, own: str
 
 def _require_above(core: SimulatedCore, group: Group, rows: list[Member], *roles: str) -> None:
     """One needs to be admin, and at least what the members are and become."""
-    for needed in ("admin", *(row.role for row in rows), *roles):
-        if at_least(needed, "admin"):
-            require_role(core, group, needed)
+    needed = "admin"
+    for role in (*(row.role for row in rows), *roles):
+        needed = role if at_least(role, needed) else needed
+    require_role(core, group, needed)
 
 
 def _event_profile(core: SimulatedCore, member: Member) -> JsonObject:

@@ -87,10 +87,10 @@ def _own_removal(
     core: SimulatedCore, group: Group, by: Member, body: JsonObject, ts: float, before: int
 ) -> None:
     own = core.membership(group)
-    own.status = "removed"
     event = {"type": "userDeleted"}
     item = items.group_event(core, group, event, "removed you", by, ts=broker_time(ts), shared_id=body["shared"])
     core.emit_items(item, members=before)
+    own.status = "removed"
     core.emit(
         "deletedMemberUser",
         groupInfo=core.group_json(group, members=before),
@@ -143,10 +143,10 @@ def _on_group_deleted(core: SimulatedCore, group: Group, by: Member, body: JsonO
     if by.role != "owner":
         return
     before = shapes.current_members(core.state, group.group_id)
-    core.membership(group).status = "deleted"
     event = {"type": "groupDeleted"}
     item = items.group_event(core, group, event, "deleted group", by, ts=broker_time(ts), shared_id=body["shared"])
     core.emit_items(item, members=before)
+    core.membership(group).status = "deleted"
     core.emit("groupDeleted", groupInfo=core.group_json(group, members=before), member=core.member_json(by))
     deleting.close_group(core, group)
 

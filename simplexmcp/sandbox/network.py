@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from simplexmcp.sandbox import errors
 from simplexmcp.sandbox.core import SimulatedCore
 from simplexmcp.sandbox.faults import Faults
 from simplexmcp.sandbox.state import CoreState
@@ -109,6 +110,11 @@ class Network:
         if up:
             held, self.held = self.held, []
             self.reschedule(held)
+
+    def require_relay(self) -> None:
+        """A command needs the relay now: refused while it is off."""
+        if self.faults.relay_down:
+            raise errors.relay_unreachable()
 
     def waiting(self, core: str) -> list[JsonObject]:
         """The messages of a core that the relay has not taken yet (the core's `snd_message_deliveries`)."""

@@ -53,6 +53,7 @@ def _resolved_plan(core: SimulatedCore, target: Target) -> tuple[str, JsonObject
         found = _local_plan(core, known["connFullLink"], short=True)
         if found is not None:
             return (*found, known)
+    core.network.require_relay()
     if entry is None:
         raise _missing(core, target)
     pair = {"connFullLink": entry.full, "connShortLink": entry.short}

@@ -90,7 +90,7 @@ _STEPS: dict[str, Callable[[SimulatedCore, Connection, JsonObject], None]] = {
 _INTRODUCTIONS: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject], None]] = {
     "mem.intro": joining.on_introduction,
     "pair.offer": joining.on_pair_offer,
-    "pair.take": lambda core, group, _, body: joining.on_introduced(core, group, body),
+    "pair.take": joining.on_introduced,
     "pair.connected": joining.on_pair_connected,
     "history": history.on_history,
 }

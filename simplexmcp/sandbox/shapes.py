@@ -102,6 +102,7 @@ def connection(row: Connection) -> JsonObject:
     optional = {
         "entityId": row.entity_id,
         "viaUserContactLink": row.via_link,
+        "viaContact": row.via_contact,
         "groupLinkId": row.group_link_id,
         "xContactId": row.x_contact_id,
         "customUserProfileId": row.incognito_profile,

@@ -66,6 +66,7 @@ class Connection:
     peer: list[str] | None = None
     level: int = 0
     via_link: int | None = None
+    via_contact: int | None = None
     via_group_link: bool = False
     group_link_id: str | None = None
     x_contact_id: str | None = None

@@ -52,7 +52,7 @@ def _refused(core: SimulatedCore, conn: Connection | None, data: JsonObject) -> 
         return
     conn.auth_errors += 1
     for row in rows:
-        row.status = {"type": "sndErrorAuth"}
+        row.status = {"type": "sndError", "agentError": {"type": "auth"}}
         row.updated = core.now()
     core.emit("chatItemsStatusesUpdated", chatItems=[core.item_json(row) for row in rows])
     problem = errors.smp_auth().chat_error

@@ -24,6 +24,7 @@ from simplexmcp.options import ServeOptions
 from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.driver import trio_clock
 from simplexmcp.sandbox.server import serve_network
+from tests.fakes import TrioClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -218,7 +219,7 @@ class World:
 
         async def run() -> None:
             try:
-                await serve.serve(server.options, server.stop, out=server.lines, on_ready=on_ready)
+                await serve.serve(server.options, server.stop, out=server.lines, clock=TrioClock(), on_ready=on_ready)
             finally:
                 server.ended.set()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from simplexmcp.sandbox.targets import SHORT_HOST
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["links", "rewritten"]
 
+_OTHER_FORM = re.compile(
+    r"(?P<scheme>simplex:|https://127\.0\.0\.1)/(?P<kind>[acgri])#(?P<key>[\w/-]+)\?(?:h=127\.0\.0\.1&)?p=7001&c=[\w-]{43}(?!\S)"
+)
 LINK = re.compile(r"(?:simplex:|https://[\w.:-]+)/(?:contact|invitation|[acgri])#[^\s\"]+")
 _KINDS = {"@": "contact", "#": "group", ":": "connection"}
 _REF = r"[@#:]\d+(?:\(_support(?::\d+)?\))?"
@@ -40,7 +45,7 @@ def links(text: str) -> list[str]:
 
 def rewritten(core: str, command: str, mapping: Mapping) -> str:
     """The command as it has to be given to the simulated core."""
-    command = mapping.rewritten(command)
+    command = _OTHER_FORM.sub(lambda m: _short_link(m, mapping), mapping.rewritten(command))
     head, brace, body = command.partition("{")
     for pattern, kind in _IN_HEAD:
         head = pattern.sub(_numbers(core, kind, mapping), head)
@@ -48,6 +53,15 @@ def rewritten(core: str, command: str, mapping: Mapping) -> str:
     body = _QUOTED.sub(_numbers(core, "item", mapping), body)
     body = _MENTIONS.sub(lambda m: m[1] + _MENTIONED.sub(_numbers(core, "member", mapping), m[2]), body)
     return head + brace + body
+
+
+def _short_link(m: re.Match[str], mapping: Mapping) -> str:
+    """A short link of the recordings' server in a form that was never said: only its key is known, or nothing."""
+    known = next((link for link in mapping.texts if f"#{m['key']}?" in link), None)
+    key = m["key"] if known is None else mapping.texts[known].partition("#")[2].partition("?")[0]
+    if m["scheme"] == "simplex:":
+        return f"simplex:/{m['kind']}#{key}?h={SHORT_HOST}"
+    return f"https://{SHORT_HOST}/{m['kind']}#{key}"
 
 
 def _number(core: str, kind: str, recorded: str, mapping: Mapping) -> str:
