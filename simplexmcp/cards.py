@@ -143,10 +143,12 @@ def _connect(subject: ConnectSubject, *, done: bool, connected: bool) -> str:
     verb = ("connected to" if connected else "sent a request to connect to") if done else "connect to"
     kind = f"{subject.kind} " if subject.kind else ""
     who = f"{kind}{inert.name(subject.name)}" if subject.name else f"{kind}somebody whose name the link does not tell"
-    target = subject.target if _is_simple_name(subject.target) else inert.span(subject.target)
-    at = f", server {inert.span(subject.host)}" if subject.host else ""
+    if _is_simple_name(subject.target):
+        where = subject.target
+    else:
+        where = inert.span(subject.target) + (f", server {inert.span(subject.host)}" if subject.host else "")
     how = "with a random name" if subject.incognito else "as myself"
-    text = f"{verb} {who} ({target}{at}), {how}."
+    text = f"{verb} {who} ({where}), {how}."
     if subject.message:
         text += f"\nwith the message {inert.code(subject.message)}"
     return text

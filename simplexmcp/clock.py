@@ -10,6 +10,8 @@ from typing import Protocol, final
 
 __all__ = ["Clock", "SystemClock", "hhmm", "iso", "parse_iso"]
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
 
 class Clock(Protocol):
     """Wall time. For durations use trio's clock: this one may jump."""
@@ -29,11 +31,14 @@ class SystemClock:
 
 
 def hhmm(moment: datetime, now: datetime, tz: tzinfo | None = None) -> str:
-    """Local `HH:MM`, or `YYYY-MM-DD HH:MM` when `moment` is not on the day of `now`; `tz` None is the
-    computer's zone."""
-    local = moment.astimezone(tz)
-    same_day = local.date() == now.astimezone(tz).date()
-    return local.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M")
+    """Local `HH:MM`, with the day when `moment` is not on the day of `now` (`1 Dec 22:18`, `1 Dec 2027, 22:18`); `tz`
+    None is the computer's zone. No form of it is a phone number to the core's markdown."""
+    local, today = moment.astimezone(tz), now.astimezone(tz)
+    time = f"{local:%H:%M}"
+    if local.date() == today.date():
+        return time
+    day = f"{local.day} {_MONTHS[local.month - 1]}"
+    return f"{day} {time}" if local.year == today.year else f"{day} {local.year}, {time}"
 
 
 def iso(moment: datetime) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from simplexmcp.clock import SystemClock, hhmm, iso, parse_iso
+from simplexmcp.sandbox import markdown
 
 NOW = datetime(2026, 11, 30, 22, 44, 5, 678901, tzinfo=UTC)
 EAST = timezone(timedelta(hours=3))
@@ -19,7 +20,16 @@ def test_a_moment_of_today_is_hours_and_minutes():
 
 
 def test_a_moment_of_another_day_says_the_day():
-    assert hhmm(NOW + timedelta(hours=2), NOW, UTC) == "2026-12-01 00:44"
+    assert hhmm(NOW + timedelta(hours=2), NOW, UTC) == "1 Dec 00:44"
+
+
+def test_a_moment_of_another_year_says_the_year():
+    assert hhmm(NOW + timedelta(days=400), NOW, UTC) == "4 Jan 2028, 22:44"
+
+
+def test_no_time_is_a_phone_number_on_a_card():
+    for hours in (0, 2, 24, 24 * 400):
+        assert markdown.parse(f"Action 7 expires at {hhmm(NOW + timedelta(hours=hours), NOW, UTC)}.") is None
 
 
 def test_the_day_is_the_local_one():

@@ -49,9 +49,7 @@ def create(core: SimulatedCore, a: Arguments) -> Event:
     )
     core.state.links[row.link_id] = row
     publish(core, row)
-    return core.event(
-        "userContactLinkCreated", connLinkContact={"connFullLink": row.full, "connShortLink": row.short}
-    )
+    return core.event("userContactLinkCreated", connLinkContact={"connFullLink": row.full, "connShortLink": row.short})
 
 
 def publish(core: SimulatedCore, row: LinkRow, **extra: Any) -> None:

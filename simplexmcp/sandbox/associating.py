@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import SimulatedCore
     from simplexmcp.sandbox.state import Contact, Member
@@ -39,12 +38,10 @@ def on_probe(core: SimulatedCore, data: JsonObject) -> None:
                 _associate(core, contact, member, contact_takes=first)
                 first = False
         return
-    member = core.state.members.get(data["member"])
-    if member is None:
-        return
+    found = core.state.members.get(data["member"])
     for contact in core.state.contacts.values():
-        if _same_person(core, contact, member):
-            _associate(core, contact, member, contact_takes=False)
+        if found is not None and _same_person(core, contact, found):
+            _associate(core, contact, found, contact_takes=False)
             return
 
 
@@ -74,7 +71,7 @@ def _associate(core: SimulatedCore, contact: Contact, member: Member, *, contact
     winner, loser = (member, contact) if contact_takes else (contact, member)
     old_profile, old_name = loser.profile_id, loser.name
     loser.profile_id, loser.name = winner.profile_id, winner.name
-    if not contact_takes and old_profile != loser.profile_id:
+    if old_profile != loser.profile_id:
         core.state.profiles.pop(old_profile, None)
     core.free_name(old_name)
     core.emit(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from simplexmcp.sandbox import errors, groups, items, planning, profiles, shapes
 from simplexmcp.sandbox.arguments import Arguments
@@ -14,7 +16,7 @@ from simplexmcp.sandbox.targets import full_link, link_identity, parse_target, s
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import Event, SimulatedCore
-    from simplexmcp.sandbox.state import Group, Item
+    from simplexmcp.sandbox.state import Group, Item, Member
 
 __all__ = [
     "connect_card",
@@ -22,8 +24,8 @@ __all__ = [
     "connect_group",
     "connect_interactive",
     "connect_link",
-    "own_message",
     "new_connection",
+    "own_message",
     "prepare_contact",
     "prepare_group",
 ]
@@ -157,12 +159,10 @@ def _prepared_group(core: SimulatedCore, profile: JsonObject, pair: JsonObject) 
 
 
 def _placeholder(text: str) -> str:
-    from base64 import b64encode
-
     return b64encode(text.encode()).decode()
 
 
-def _host_of(core: SimulatedCore, group: Group) -> items.Member:
+def _host_of(core: SimulatedCore, group: Group) -> Member:
     return next(m for m in shapes.members_of(core.state, group.group_id) if m.category == "host")
 
 
@@ -367,8 +367,6 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
 
 
 def _group_link_id(full: str) -> str | None:
-    from urllib.parse import unquote
-
     _, _, data = unquote(full).partition('"groupLinkId":"')
     return data.partition('"')[0] or None
 
@@ -428,9 +426,9 @@ def connect_card(core: SimulatedCore, a: Arguments) -> Event:
 def _attempt(core: SimulatedCore, full: str) -> Connection | None:
     """The connection that an earlier attempt with this link left behind when it failed."""
     for conn in core.state.connections.values():
-        if conn.status == "prepared" and conn.entity_id is None and conn.target is not None:
-            if link_identity(conn.target) == link_identity(full):
-                return conn
+        failed = conn.status == "prepared" and conn.entity_id is None
+        if failed and conn.target is not None and link_identity(conn.target) == link_identity(full):
+            return conn
     return None
 
 
@@ -507,5 +505,3 @@ def _connect_prepared_invitation(
         body = {"x": "msg.new", "id": shared, "content": message}
         core.send(conn, [body], items=[item.item_id], after=HOP)
     return response
-
-

@@ -42,6 +42,7 @@ class SimulatedCore:
         self.parked: list[Delivery] = []
         self.network_config: JsonObject | None = None
         self.queue_size = QUEUE_SIZE
+        self.cli = False
         self._subscriber: Callable[[Event], None] | None = None
         self._kept: list[Event] = []
         self._answering: list[Event] | None = None

@@ -175,8 +175,6 @@ def _drop_group(core: SimulatedCore, group: Group) -> None:
     del state.groups[group.group_id]
     for member in rows:
         del state.members[member.member_key]
-        if member.category != "user" and member.contact_id is None:
-            state.profiles.pop(member.profile_id, None)
     for conn in conns:
         core.forget_connection(conn)
     for name in {group.name, *(m.name for m in rows if m.category != "user")}:

@@ -9,8 +9,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simplexmcp.sandbox import addresses, connecting, deleting, editing, errors, groups, members, planning, reading
-from simplexmcp.sandbox import sending, users
+from simplexmcp.sandbox import (
+    addresses,
+    connecting,
+    deleting,
+    editing,
+    errors,
+    groups,
+    members,
+    planning,
+    reading,
+    sending,
+    users,
+)
 from simplexmcp.sandbox.arguments import Arguments
 
 if TYPE_CHECKING:
@@ -34,9 +45,12 @@ _REF = r"(?P<ref>[@#*:]\d+(?:\(_support(?::\d+)?\))?)"
 _SEND = r"(?P<ref>[@#*]\d+(?:\(_support(?::\d+)?\))?(?P<as_group>\(as_group=on\))?)"
 _INCOGNITO = rf"(?: incognito=(?P<incognito>{_ONOFF}))?"
 _MESSAGE = r"(?: (?:text (?P<text>.+)|json (?P<json>.+)))?"
+_LINKS = r"(?P<full>\S+)(?: (?P<short>https?:\S+|simplex:\S+))?"
+_DOMAIN = r"(?: domain=(?P<domain>\S+))?"
+_LIVE = rf"(?: live=(?P<live>{_ONOFF}))?"
 _PAGE = (
-    r"(?:count=(?P<count>\d+)|after=(?P<after>\d+) count=(?P<after_count>\d+)|before=(?P<before>\d+) count=(?P<before_count>\d+)"
-    r"|around=(?P<around>\d+) count=(?P<around_count>\d+)|initial=(?P<initial>\d+))"
+    r"(?:count=(?P<count>\d+)|after=(?P<after>\d+) count=(?P<after_count>\d+)"
+    r"|before=(?P<before>\d+) count=(?P<before_count>\d+)|around=(?P<around>\d+) count=(?P<around_count>\d+)|initial=(?P<initial>\d+))"
 )
 
 
@@ -69,7 +83,11 @@ def _table() -> list[_Command]:
         (STARTED, "/(?P<protocol>smp|xftp) (?P<servers>.+)", users.set_servers),
         (STARTED, rf"/_groups {_U}(?: {_C})?(?: (?P<search>\S.*))?", groups.list_groups),
         (STARTED, f"/_contacts {_U}", reading.list_contacts),
-        (USER, rf"/_get chats {_U}(?: pcc=(?P<pcc>{_ONOFF}))? count=(?P<count>\d+)(?: (?P<json>\{{.*))?", reading.list_chats),
+        (
+            USER,
+            rf"/_get chats {_U}(?: pcc=(?P<pcc>{_ONOFF}))? count=(?P<count>\d+)(?: (?P<json>\{{.*))?",
+            reading.list_chats,
+        ),
         (STARTED, f"/_group {_U}{_INCOGNITO} {_JSON}", groups.new_group),
         (STARTED, f"/_group_profile {_G} {_JSON}", groups.update_group),
         (STARTED, rf"/_set custom (?P<ref>[#@]\d+)(?: {_JSON})?", groups.set_custom),
@@ -92,14 +110,12 @@ def _table() -> list[_Command]:
         ),
         (
             STARTED,
-            rf"/_prepare contact {_U} (?P<full>\S+)(?: (?P<short>https?:\S+|simplex:\S+))?"
-            rf"(?: domain=(?P<domain>\S+))? (?P<json>\{{.*)",
+            rf"/_prepare contact {_U} {_LINKS}{_DOMAIN} (?P<json>\{{.*)",
             connecting.prepare_contact,
         ),
         (
             STARTED,
-            rf"/_prepare group {_U} (?P<full>\S+)(?: (?P<short>https?:\S+|simplex:\S+))?"
-            rf"(?: direct=(?P<direct>{_ONOFF}))?(?: domain=(?P<domain>\S+))? (?P<json>\{{.*)",
+            rf"/_prepare group {_U} {_LINKS}(?: direct=(?P<direct>{_ONOFF}))?{_DOMAIN} (?P<json>\{{.*)",
             connecting.prepare_group,
         ),
         (STARTED, f"/_connect contact {_C}{_INCOGNITO}{_MESSAGE}", connecting.connect_contact),
@@ -127,13 +143,15 @@ def _table() -> list[_Command]:
         (STARTED, rf"/_get item info {_REF} (?P<item>\d+)", reading.item_info),
         (
             STARTED,
-            rf"/_send {_SEND}(?: live=(?P<live>{_ONOFF}))?(?: ttl=(?P<ttl>default|\d+))? (?:json {_JSON}|text (?P<text>.*))",
+            rf"/_send {_SEND}{_LIVE}(?: ttl=(?P<ttl>default|\d+))? (?:json {_JSON}|text (?P<text>.*))",
             sending.send,
         ),
-        (STARTED, rf"/_update item {_REF} (?P<item>\d+)(?: live=(?P<live>{_ONOFF}))? json {_JSON}", editing.update),
+        (STARTED, rf"/_update item {_REF} (?P<item>\d+){_LIVE} json {_JSON}", editing.update),
         (STARTED, f"/_read chat items {_REF} {_IDS}", reading.read_items),
         (STARTED, f"/_read chat {_REF}", reading.read_chat),
         (STARTED, rf"/_reaction {_REF} (?P<item>\d+) (?P<add>{_ONOFF}) {_JSON}", editing.react),
+        (STARTED, r"/freceive (?P<file>\d+)(?: .*)?", reading.receive_file),
+        (STARTED, r"/fcancel (?P<file>\d+)", reading.cancel_file),
         (STARTED, f"/_address {_U}", addresses.create),
         (STARTED, f"/_delete_address {_U}", addresses.delete),
         (USER, f"/_show_address {_U}", addresses.show),
@@ -147,9 +165,10 @@ def _table() -> list[_Command]:
 _COMMANDS = _table()
 
 _UNMODELLED = re.compile(
-    r"/(?:freceive|fcancel|fstatus|_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db"
-    r"|_call|_tags|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group)\b"
+    r"/(?:fstatus|_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db|_call|_tags"
+    r"|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group)\b"
 )
+"""Commands of the real core that this model refuses in words of its own."""
 
 
 def parses(text: str) -> bool:
@@ -162,6 +181,7 @@ def run(core: SimulatedCore, text: str) -> Event:
     """The response to a command; raises CommandFailed."""
     command = text.rstrip()
     if _UNMODELLED.match(command):
+        _require(core, STARTED)
         raise errors.not_modelled(command.partition(" ")[0])
     for row in _COMMANDS:
         if (match := row.pattern.fullmatch(command)) is not None:
@@ -170,15 +190,18 @@ def run(core: SimulatedCore, text: str) -> Event:
     raise errors.parse_error()
 
 
-def _checked(core: SimulatedCore, row: _Command, arguments: Arguments) -> Event:
-    if row.needs == STARTED:
+def _require(core: SimulatedCore, needs: int) -> None:
+    """Refuse a command whose user or started chat is missing."""
+    if needs >= USER:
         _ = core.user
-        if not core.started:
-            raise errors.error("chatNotStarted")
+    if needs == STARTED and not core.started:
+        raise errors.error("chatNotStarted")
+
+
+def _checked(core: SimulatedCore, row: _Command, arguments: Arguments) -> Event:
+    _require(core, row.needs)
     if row.needs >= USER:
         active = core.user.user_id
         if arguments.has("u") and arguments.number("u") != active:
             raise errors.error("differentActiveUser", commandUserId=arguments.number("u"), activeUserId=active)
     return row.run(core, arguments)
-
-

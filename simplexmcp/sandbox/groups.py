@@ -15,6 +15,7 @@ from simplexmcp.sandbox.users import check_name
 if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
     from simplexmcp.sandbox.core import Event, SimulatedCore
+    from simplexmcp.sandbox.state import Item
 
 __all__ = [
     "create_link",
@@ -151,11 +152,11 @@ def update_group(core: SimulatedCore, a: Arguments) -> Event:
     before = core.group_json(group)
     old = group.profile
     set_profile(core, group, profile)
-    body = {"x": "grp.info", "profile": profile, "shared": core.network.new_id()}
-    tell_members(core, group, body)
+    shared = core.network.new_id()
+    tell_members(core, group, {"x": "grp.info", "profile": profile, "shared": shared})
     _republish(core, group)
     response = core.event("groupUpdated", fromGroup=before, toGroup=core.group_json(group), msgSigned=False)
-    for row in changed_items(core, group, old, None, shared=body["shared"], ts=None):
+    for row in changed_items(core, group, old, None, shared=shared, ts=None):
         core.emit_items_later(row)
     return response
 
@@ -172,9 +173,9 @@ def set_profile(core: SimulatedCore, group: Group, profile: JsonObject) -> None:
 
 def changed_items(
     core: SimulatedCore, group: Group, old: JsonObject, member: Member | None, *, shared: str | None, ts: str | None
-) -> list[items.Item]:
+) -> list[Item]:
     """The items that tell what changed in a group's profile, from `member` or (None) oneself."""
-    out: list[items.Item] = []
+    out: list[Item] = []
     keys = ("displayName", "fullName", "shortDescr", "description", "image", "memberAdmission")
     if any(old.get(key) != group.profile.get(key) for key in keys):
         event = {"type": "groupUpdated", "groupProfile": group.profile}
@@ -182,11 +183,7 @@ def changed_items(
         out.append(items.group_event(core, group, event, text, member, shared_id=shared, ts=ts))
     before = full_group_preferences(old.get("groupPreferences"))
     after = full_group_preferences(group.profile.get("groupPreferences"))
-    out += [
-        items.group_feature(core, group, name, member)
-        for name in GROUP_FEATURES
-        if before[name] != after[name]
-    ]
+    out += [items.group_feature(core, group, name, member) for name in GROUP_FEATURES if before[name] != after[name]]
     return out
 
 
@@ -232,9 +229,7 @@ def create_link(core: SimulatedCore, a: Arguments) -> Event:
     )
     core.state.links[row.link_id] = row
     _publish(core, group, row)
-    return core.event(
-        "groupLinkCreated", groupInfo=core.group_json(group), groupLink=shapes.group_link(row)
-    )
+    return core.event("groupLinkCreated", groupInfo=core.group_json(group), groupLink=shapes.group_link(row))
 
 
 def add_link_connection(core: SimulatedCore) -> Connection:

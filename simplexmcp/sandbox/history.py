@@ -69,9 +69,7 @@ def on_history(core: SimulatedCore, group: Group, host: Member, body: JsonObject
 
     if core.index.by_shared_id(body["id"], f"#{group.group_id}"):
         return
-    author = next(
-        (m for m in shapes.members_of(core.state, group.group_id) if m.member_id == body["memberId"]), None
-    )
+    author = next((m for m in shapes.members_of(core.state, group.group_id) if m.member_id == body["memberId"]), None)
     if author is None:
         author = unknown_member(core, group, host, body)
     quote = incoming.group_quote(core, group, body.get("quote"))

@@ -173,9 +173,7 @@ def local_scope(core: SimulatedCore, group: Group, body: JsonObject) -> int | No
         return None
     if core.membership(group).member_id == member_id:
         return 0
-    return next(
-        (m.member_key for m in shapes.members_of(core.state, group.group_id) if m.member_id == member_id), None
-    )
+    return next((m.member_key for m in shapes.members_of(core.state, group.group_id) if m.member_id == member_id), None)
 
 
 def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObject, ts: float) -> bool:
@@ -367,11 +365,6 @@ def contact_info(core: SimulatedCore, contact: Contact, new: JsonObject) -> None
     if old == new:
         return
     before = core.contact_json(contact)
-    names = ("displayName", "fullName", "shortDescr", "image")
-    if any(old.get(key) != new.get(key) for key in names):
-        event = {"type": "profileUpdated", "fromProfile": profiles.plain(old), "toProfile": profiles.plain(new)}
-        content = {"type": "rcvDirectEvent", "rcvDirectEvent": event}
-        core.emit_items(items.add_item(core, f"@{contact.contact_id}", content, "updated profile"))
     row.data = new
     if old["displayName"] != new["displayName"]:
         previous = contact.name
@@ -382,6 +375,11 @@ def contact_info(core: SimulatedCore, contact: Contact, new: JsonObject) -> None
             if member.contact_id == contact.contact_id:
                 member.name = contact.name
     contact.updated = core.now()
+    names = ("displayName", "fullName", "shortDescr", "image")
+    if any(old.get(key) != new.get(key) for key in names):
+        event = {"type": "profileUpdated", "fromProfile": profiles.plain(old), "toProfile": profiles.plain(new)}
+        content = {"type": "rcvDirectEvent", "rcvDirectEvent": event}
+        core.emit_items(items.add_item(core, f"@{contact.contact_id}", content, "updated profile"))
     core.emit("newChatItems", chatItems=[])
     core.emit("contactUpdated", fromContact=before, toContact=core.contact_json(contact))
 
@@ -392,6 +390,11 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
     if old == new or member.contact_id is not None:
         return
     before = core.member_json(member)
+    if old["displayName"] != new["displayName"]:
+        previous = member.name
+        member.name = ""
+        core.free_name(previous)
+        member.name = core.take_name(new["displayName"])
     if body.get("quiet"):
         member.max_version = 19
     else:
@@ -399,11 +402,6 @@ def _member_info(core: SimulatedCore, group: Group, member: Member, body: JsonOb
         row.data = new
         fields = {"ts": broker_time(ts), "shared_id": body["shared"]}
         core.emit_items(items.group_event(core, group, event, "updated profile", member, **fields))
-    if old["displayName"] != new["displayName"]:
-        previous = member.name
-        member.name = ""
-        core.free_name(previous)
-        member.name = core.take_name(new["displayName"])
     member.updated = core.now()
     core.emit(
         "groupMemberUpdated", groupInfo=core.group_json(group), fromMember=before, toMember=core.member_json(member)

@@ -61,7 +61,11 @@ def invite(core: SimulatedCore, group_id: int, contact_id: int, role: str) -> Ev
         "group": group.profile,
         "role": role,
         "you": member.member_id,
-        "host": {"memberId": own.member_id, "role": own.role, "profile": profiles.member_profile(core, None, kind=True)},
+        "host": {
+            "memberId": own.member_id,
+            "role": own.role,
+            "profile": profiles.member_profile(core, None, kind=True),
+        },
         "from": [core.name, conn.agent_id],
         "memberKey": member.member_key,
     }
@@ -95,9 +99,7 @@ def on_invitation(core: SimulatedCore, contact: Contact, body: JsonObject, ts: f
     key = own.member_key
     content = _content("rcv", group.profile, key, group.name, group.group_id, body["role"])
     text = f"received invitation to join group {group.profile['displayName']} as {body['role']}"
-    item = items.add_item(
-        core, f"@{contact.contact_id}", content, text, ts=broker_time(ts), shared_id=body["id"]
-    )
+    item = items.add_item(core, f"@{contact.contact_id}", content, text, ts=broker_time(ts), shared_id=body["id"])
     core.state.invitations[str(group.group_id)] = {"from": body["from"], "memberKey": body["memberKey"]}
     core.emit_items(item)
     core.emit(

@@ -6,8 +6,13 @@ from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import markdown
-from simplexmcp.sandbox.preferences import CONTACT_FEATURES, GROUP_FEATURES, contact_feature_text
-from simplexmcp.sandbox.preferences import full_group_preferences, group_feature_text
+from simplexmcp.sandbox.preferences import (
+    CONTACT_FEATURES,
+    GROUP_FEATURES,
+    contact_feature_text,
+    full_group_preferences,
+    group_feature_text,
+)
 from simplexmcp.sandbox.state import BANNER_TIME, Item
 from simplexmcp.sandbox.times import order_key
 

@@ -40,9 +40,7 @@ JsonObject = dict[str, Any]
 _SHOWN = ("displayName", "fullName", "shortDescr", "image")
 
 
-def add_peer(
-    core: SimulatedCore, group: Group, who: JsonObject, *, category: str, status: str
-) -> Member:
+def add_peer(core: SimulatedCore, group: Group, who: JsonObject, *, category: str, status: str) -> Member:
     """A new row for another member; `who` has memberId, role and profile."""
     profile = core.add_profile(who["profile"])
     row = groups.add_member(
@@ -395,9 +393,7 @@ def on_business_request(core: SimulatedCore, link: LinkRow, data: JsonObject) ->
         text = items.content_text(message)
         parts, has_link = items.formatted(text)
         content = {"type": "rcvMsgContent", "msgContent": message}
-        item = items.add_item(
-            core, ref, content, text, member=member.member_key, formatted=parts, has_link=has_link
-        )
+        item = items.add_item(core, ref, content, text, member=member.member_key, formatted=parts, has_link=has_link)
         core.emit_items(item)
     conn = _member_connection(core, member, peer=data["from"])
     conn.via_link = link.link_id

@@ -98,7 +98,7 @@ async def open_sandbox(
     """A link to `profile`. The network lives in memory, or in the file `state`, which is made when missing; with
     `port` (0: any free one) it is also served on `ws://127.0.0.1:PORT/PROFILE`. UserError when the file is bad."""
     clock = trio_clock()
-    if state is not None and state.exists():
+    if state is not None and await trio.Path(state).exists():
         network = persistence.load(state, clock, faults)
     else:
         network = Network(clock, faults=faults, population=population)
@@ -129,4 +129,4 @@ async def _keep(network: Network, state: Path) -> None:
         await touched.wait()
         await trio.sleep(_SAVE_AFTER)
         touched = trio.Event()
-        persistence.save(network, state)
+        await trio.to_thread.run_sync(persistence.write, state, persistence.text_of(network))

@@ -96,8 +96,7 @@ def remove(core: SimulatedCore, a: Arguments) -> Event:
         was_current = member.status not in REMOVED
         shared = core.network.new_id()
         body = {"x": "mem.del", "memberId": member.member_id, "messages": messages, "shared": shared}
-        if member.status != "removed":
-            groups.tell_members(core, group, body)
+        groups.tell_members(core, group, body)
         conn = core.conn_of(member)
         member.status = "removed"
         member.updated = core.now()
@@ -115,9 +114,7 @@ def remove(core: SimulatedCore, a: Arguments) -> Event:
     info = core.group_json(group)
     for member in rows:
         drop_if_unused(core, group, member)
-    response = core.event(
-        "userDeletedMembers", groupInfo=info, members=shown, withMessages=messages, msgSigned=False
-    )
+    response = core.event("userDeletedMembers", groupInfo=info, members=shown, withMessages=messages, msgSigned=False)
     if made:
         core.emit_items_later(*made)
     groups.queues_deleted(core, gone)

@@ -83,9 +83,7 @@ def _on_removed(core: SimulatedCore, group: Group, by: Member, body: JsonObject,
     members.drop_if_unused(core, group, member)
 
 
-def _own_removal(
-    core: SimulatedCore, group: Group, by: Member, body: JsonObject, ts: float, before: int
-) -> None:
+def _own_removal(core: SimulatedCore, group: Group, by: Member, body: JsonObject, ts: float, before: int) -> None:
     own = core.membership(group)
     event = {"type": "userDeleted"}
     item = items.group_event(core, group, event, "removed you", by, ts=broker_time(ts), shared_id=body["shared"])
@@ -130,9 +128,7 @@ def _on_left(core: SimulatedCore, group: Group, member: Member, body: JsonObject
     core.emit_items(item, members=before)
     member.status = "left"
     member.updated = core.now()
-    core.emit(
-        "leftMember", groupInfo=core.group_json(group, members=before), member=core.member_json(member)
-    )
+    core.emit("leftMember", groupInfo=core.group_json(group, members=before), member=core.member_json(member))
     conn = core.conn_of(member)
     if conn is not None:
         conn.status = "deleted"
@@ -187,4 +183,3 @@ CHANGES: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject, float], N
     "accepted.member": _on_accepted,
 }
 """Messages that change a group, by their kind."""
-

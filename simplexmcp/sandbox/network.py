@@ -56,7 +56,12 @@ class Network:
     """All cores of one simulated network. `clock` gives seconds since the epoch; same inputs give the same outputs."""
 
     def __init__(
-        self, clock: Callable[[], float], *, faults: Faults | None = None, population: bool = True, seed: str = "sandbox"
+        self,
+        clock: Callable[[], float],
+        *,
+        faults: Faults | None = None,
+        population: bool = True,
+        seed: str = "sandbox",
     ) -> None:
         self.clock = clock
         self.faults = faults or Faults()

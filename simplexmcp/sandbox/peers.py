@@ -7,6 +7,7 @@ network's queue. Their own past lies an hour back, so that it never mixes with w
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import addresses
@@ -90,7 +91,7 @@ def revive(network: Network) -> None:
         core = network.core(PREFIX + name)
         core.command("/_start")
         core.subscribe(_unheard)
-        core.react(lambda event, core=core, reaction=reaction: _think(core, reaction, event))
+        core.react(partial(_think, core, reaction))
 
 
 def _unheard(event: Event) -> None:
@@ -189,7 +190,9 @@ def _say(ref: str, text: str, quoted: int | None = None) -> str:
 
 
 def _directory(core: SimulatedCore, event: Event) -> list[str]:
-    return [_say(ref, _search(core.network, item["meta"]["itemText"])) for ref, item in _messages(event) if ref[0] == "@"]
+    return [
+        _say(ref, _search(core.network, item["meta"]["itemText"])) for ref, item in _messages(event) if ref[0] == "@"
+    ]
 
 
 def _search(network: Network, text: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.sandbox.faults import Faults
 
-__all__ = ["dump", "load", "save"]
+__all__ = ["dump", "load", "save", "text_of", "write"]
 
 JsonObject = dict[str, Any]
 
@@ -43,10 +43,19 @@ def dump(network: Network) -> JsonObject:
     }
 
 
+def text_of(network: Network) -> str:
+    """The state as the text of its file."""
+    return json.dumps(dump(network), ensure_ascii=False, separators=(",", ":"))
+
+
 def save(network: Network, path: Path) -> None:
-    """Write the state (mode 0600): to a new file beside it, which then takes its place."""
+    """Write the state now."""
+    write(path, text_of(network))
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file (mode 0600): the new one is written beside it, then takes its place."""
     temporary = path.with_name(path.name + ".new")
-    text = json.dumps(dump(network), ensure_ascii=False, separators=(",", ":"))
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

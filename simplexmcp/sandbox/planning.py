@@ -1,4 +1,4 @@
-"""`/_connect plan`: what a target is, and whether it is known already. Local chats are found before the network is asked."""
+"""`/_connect plan`: what a target is, and whether it is known. Local chats are found before the network is asked."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def _missing(core: SimulatedCore, target: Target) -> errors.CommandFailed:
 def _known_pair(core: SimulatedCore, text: str) -> JsonObject | None:
     """The link pair of a prepared chat that has this short link, also when the link is gone from the network."""
     wanted = link_identity(text)
-    for row in (*core.state.contacts.values(), *core.state.groups.values()):
+    rows: list[Contact | Group] = [*core.state.contacts.values(), *core.state.groups.values()]
+    for row in rows:
         if row.user_id == core.user.user_id and row.prepared is not None:
             pair: JsonObject = row.prepared["connLinkToConnect"]
             if "connShortLink" in pair and link_identity(pair["connShortLink"]) == wanted:

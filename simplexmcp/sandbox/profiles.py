@@ -97,9 +97,7 @@ def update(core: SimulatedCore, new: JsonObject) -> Event:
     summary = {"updateSuccesses": sent, "updateFailures": 0, "changedContacts": []}
     if sent:
         core.emit_later("newChatItems", chatItems=[])
-    return core.event(
-        "userProfileUpdated", fromProfile=old, toProfile=new, updateSummary=summary
-    )
+    return core.event("userProfileUpdated", fromProfile=old, toProfile=new, updateSummary=summary)
 
 
 def _tell_contacts(core: SimulatedCore) -> int:

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from simplexmcp.sandbox.core import Event, SimulatedCore
     from simplexmcp.sandbox.state import Contact, Group, Item
 
-__all__ = ["get_chat", "item_info", "list_chats", "list_contacts", "read_chat", "read_items", "sql"]
+__all__ = [
+    "cancel_file",
+    "get_chat",
+    "item_info",
+    "list_chats",
+    "list_contacts",
+    "read_chat",
+    "read_items",
+    "receive_file",
+    "sql",
+]
 
 JsonObject = dict[str, Any]
 
@@ -320,6 +330,21 @@ def read_chat(core: SimulatedCore, a: Arguments) -> Event:
     return core.event("memberSupportChatRead", groupInfo=core.group_json(group), member=core.member_json(member))
 
 
+# Files: there are none in this network yet
+
+
+def receive_file(core: SimulatedCore, a: Arguments) -> Event:
+    """`/freceive F …`: no file has this number."""
+    del core
+    raise errors.store_error("userNotFoundByFileId", fileId=a.number("file"))
+
+
+def cancel_file(core: SimulatedCore, a: Arguments) -> Event:
+    """`/fcancel F`: no file has this number."""
+    del core
+    raise errors.store_error("fileNotFound", fileId=a.number("file"))
+
+
 # Database queries
 
 _PENDING = re.compile(
@@ -328,9 +353,7 @@ _PENDING = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CAST = re.compile(r"CAST\('(?P<id>[^']*)' AS BLOB\)", re.IGNORECASE)
-_CONNS = re.compile(
-    r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d+).*", re.IGNORECASE | re.DOTALL
-)
+_CONNS = re.compile(r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d+).*", re.IGNORECASE | re.DOTALL)
 
 
 _AGE = re.compile(

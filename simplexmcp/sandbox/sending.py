@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, groups, items, limits, markdown, profiles
+from simplexmcp.sandbox import errors, items, limits, markdown, profiles
 from simplexmcp.sandbox.arguments import strict_json
 from simplexmcp.sandbox.preferences import full_group_preferences
 from simplexmcp.sandbox.roles import ACTIVE, PENDING, at_least
@@ -83,7 +83,10 @@ def message_content(value: Any) -> JsonObject:
     for key, needed in _NEEDED[kind]:
         if not isinstance(value.get(key), needed):
             raise errors.parse_error()
-    return {"type": kind, **{key: value[key] for key in _KEPT.get(kind, tuple(value)) if key in value and key != "type"}}
+    return {
+        "type": kind,
+        **{key: value[key] for key in _KEPT.get(kind, tuple(value)) if key in value and key != "type"},
+    }
 
 
 def _mentions(value: Any) -> dict[str, int]:
@@ -143,7 +146,7 @@ def send(core: SimulatedCore, a: Arguments) -> Event:
     if a.has("as_group"):
         raise errors.not_modelled("sending as a group")
     if any(one.content["type"] == "report" for one in messages):
-        raise errors.command_error('sending reports via this API is not supported')
+        raise errors.command_error("sending reports via this API is not supported")
     if len(messages) > 1 and (live or sum(one.quoted is not None for one in messages) > 1):
         raise errors.command_error("batch of messages must not be live and have at most one quote")
     if sign == "@":
@@ -212,7 +215,7 @@ def recipients(core: SimulatedCore, group: Group, scope: int | None) -> list[Rec
             continue
         admin = at_least(member.role, "moderator")
         if scope is None:
-            wanted = member.status in ACTIVE and member.status not in PENDING or member.status == "intro-inv"
+            wanted = (member.status in ACTIVE and member.status not in PENDING) or member.status == "intro-inv"
         else:
             wanted = member.status in ACTIVE and (admin or member.member_key == scope)
         if wanted:
@@ -298,9 +301,9 @@ def _send_group(
         _note_support(core, group, scope)
     rows = [items.add_item(core, ref, scope=scope, **fields) for fields in made]
     for row in rows:
-        row.delivery = {str(one.member.member_key): "new" for one in to if one.member is not None}
-    for one in to:
-        core.send(one.conn, bodies, items=[row.item_id for row in rows])
+        row.delivery = {str(r.member.member_key): "new" for r in to if r.member is not None}
+    for recipient in to:
+        core.send(recipient.conn, bodies, items=[row.item_id for row in rows])
     return rows
 
 
@@ -426,7 +429,7 @@ _HEAVY = frozenset({"link", "image", "video", "chat"})
 def _quoted_content(new: JsonObject, quoted: JsonObject, row: Item) -> JsonObject:
     """What is left of a quoted message inside the new one."""
     known = new["type"] in ("text", "voice", "file", "report")
-    if known and quoted["type"] not in ("file",):
+    if known and quoted["type"] != "file":
         return quoted
     if known or new["type"] in _HEAVY or new["type"] not in _NEEDED:
         return {"type": "text", "text": row.text}

@@ -49,7 +49,10 @@ async def serve_clients(
 
     async def handle(request: WebSocketRequest) -> None:
         name = unquote(request.path.partition("?")[0].strip("/")) or "default"
-        hub = hubs.setdefault(name, _Hub(network.core(name)))
+        if name not in hubs:
+            hubs[name] = _Hub(network.core(name))
+            hubs[name].core.cli = True
+        hub = hubs[name]
         await _Client(network, hub, await request.accept()).run()
 
     async with trio.open_nursery() as nursery:

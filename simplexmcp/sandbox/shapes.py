@@ -12,8 +12,18 @@ from simplexmcp.sandbox.preferences import (
 from simplexmcp.sandbox.times import seconds_of
 
 if TYPE_CHECKING:
-    from simplexmcp.sandbox.state import Connection, Contact, ContactRequest, CoreState, Group, Item, LinkRow
-    from simplexmcp.sandbox.state import Member, Profile, User
+    from simplexmcp.sandbox.state import (
+        Connection,
+        Contact,
+        ContactRequest,
+        CoreState,
+        Group,
+        Item,
+        LinkRow,
+        Member,
+        Profile,
+        User,
+    )
 
 __all__ = [
     "CURRENT",

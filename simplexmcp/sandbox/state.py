@@ -129,9 +129,7 @@ class Member:
     max_version: int = 19
     blocked: bool = False
     support: JsonObject | None = None
-    forwards: list[int] = field(
-        default_factory=list
-    )  # members introduced to this one that are not connected yet
+    forwards: list[int] = field(default_factory=list)  # members introduced to this one that are not connected yet
 
 
 @dataclass(slots=True)

@@ -17,7 +17,9 @@ _HASH = SERVER.removeprefix("smp://").partition("@")[0]
 _SHORT = re.compile(
     r"(?:https://(?P<host>[^/?#\s]+)/|simplex:/)(?P<kind>[agcri])#(?P<key>[A-Za-z0-9_/-]+)(?:\?(?P<query>\S*))?\Z"
 )
-_FULL = re.compile(r"(?:https://simplex\.chat/|simplex:/)(?P<kind>contact|invitation)#/\?v=[0-9-]+&smp=(?P<queue>\S+)\Z")
+_FULL = re.compile(
+    r"(?:https://simplex\.chat/|simplex:/)(?P<kind>contact|invitation)#/\?v=[0-9-]+&smp=(?P<queue>\S+)\Z"
+)
 _NAME = re.compile(r"(?:simplex:/name)?(?P<sign>[@#])(?P<name>[a-z0-9]+(?:[.-][a-z0-9]+)*)\Z")
 _KEY_LENGTH = 43
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "active_user",
-    "check_running",
     "check_name",
+    "check_running",
     "create_user",
     "list_users",
     "network",
@@ -30,8 +30,8 @@ __all__ = [
     "set_servers",
     "start",
     "stop",
-    "user_by_name",
     "update_profile",
+    "user_by_name",
     "version",
 ]
 
@@ -68,6 +68,16 @@ _NETWORK: JsonObject = {
 }
 
 
+_CLI_NETWORK: JsonObject = {
+    **_NETWORK,
+    "hostMode": "public",
+    "smpProxyMode": "unknown",
+    "smpProxyFallback": "allowProtected",
+    "tcpConnectTimeout": {"backgroundTimeout": 31500000, "interactiveTimeout": 10500000},
+    "tcpTimeout": {"backgroundTimeout": 21000000, "interactiveTimeout": 7000000},
+}
+
+
 def version(core: SimulatedCore, a: Arguments) -> Event:
     """`/version`; the lists of migrations are cut short."""
     del core, a
@@ -91,10 +101,7 @@ def list_users(core: SimulatedCore, a: Arguments) -> Event:
     """`/users`."""
     del a
     state = core.state
-    users = [
-        {"user": user_shape(state, row), "unreadCount": _unread(core, row)}
-        for row in state.users.values()
-    ]
+    users = [{"user": user_shape(state, row), "unreadCount": _unread(core, row)} for row in state.users.values()]
     return {"type": "usersList", "users": users}
 
 
@@ -157,7 +164,7 @@ def _add_card(core: SimulatedCore, user: User, name: str, description: str, kind
         "fullName": "",
         "shortDescr": description,
         "image": _PICTURE,
-        "contactLink": full_link("contact", f"preset-{name.split()[0].lower()}", "A" * 32),
+        "contactLink": full_link("contact", f"preset-{name.split(maxsplit=1)[0].lower()}", "A" * 32),
     }
     if kind:
         data["peerType"] = kind
@@ -210,7 +217,8 @@ def check_running(core: SimulatedCore, a: Arguments) -> Event:
 _OPTION = re.compile(
     r"(?: socks=(?P<socks>off|on|\S+:\d+))(?: socks-mode=(?P<socks_mode>always|onion))?"
     r"(?: host-mode=(?P<host>onion|public))?(?P<required> required-host-mode)?"
-    r"(?: smp-proxy=(?P<proxy>always|unknown|unprotected|never))?(?: smp-proxy-fallback=(?P<fallback>yes|protected|no))?"
+    r"(?: smp-proxy=(?P<proxy>always|unknown|unprotected|never))?"
+    r"(?: smp-proxy-fallback=(?P<fallback>yes|protected|no))?"
     r"(?: smp-web-port-servers=(?P<web>all|preset|off))?(?: timeout=(?P<timeout>\d+))?(?: log=(?P<log>on|off))?"
 )
 _FALLBACK = {"yes": "allow", "protected": "allowProtected", "no": "prohibit"}
@@ -218,7 +226,7 @@ _FALLBACK = {"yes": "allow", "protected": "allowProtected", "no": "prohibit"}
 
 def network(core: SimulatedCore, a: Arguments) -> Event:
     """`/network [options]`."""
-    config = dict(core.network_config or _NETWORK)
+    config = dict(core.network_config or (_CLI_NETWORK if core.cli else _NETWORK))
     if a.has("options"):
         m = _OPTION.fullmatch(a.text("options"))
         if m is None:

@@ -114,11 +114,7 @@ def _decoded(text: str) -> bytes | None:
     """The bytes of base64url text, with or without its padding; None when it is none."""
     bare = text.rstrip("=")
     padded = bare + "=" * (-len(bare) % 4)
-    if (
-        not bare
-        or text not in (bare, padded)
-        or not set(bare) <= set(string.ascii_letters + string.digits + "-_")
-    ):
+    if not bare or text not in (bare, padded) or not set(bare) <= set(string.ascii_letters + string.digits + "-_"):
         return None
     try:
         return base64.urlsafe_b64decode(padded)

@@ -88,7 +88,7 @@ async def test_a_name_is_prepared_and_connected_after_the_owners_word(world: Wor
             "/_connect contact @4 incognito=off",
         ]
         assert call.said == [
-            "Action 1 waits for an approver until 2026-12-01 11:00.",
+            "Action 1 waits for an approver until 1 Dec 11:00.",
             "Action 1 waits for the connection until 12:01.",
             "2 messages in @4; waiting until 12:01.",
         ]

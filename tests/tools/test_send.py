@@ -44,7 +44,7 @@ async def test_nothing_is_sent_before_the_owner_approves(world: World, mock_cloc
         await world.posted()
         await wait_all_tasks_blocked()
         assert world.core.did("/_send") == []
-        assert call.said == ["Action 1 waits for an approver until 2026-12-01 11:00."]
+        assert call.said == ["Action 1 waits for an approver until 1 Dec 11:00."]
         assert world.board.posts[0].startswith("I want to send a message to bot Helper (@4): `hello`")
         assert await world.approve() is None
         assert await running.result() == {

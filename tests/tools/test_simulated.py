@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-pytestmark = pytest.mark.usefixtures("autojump_clock")
-
 
 def texts(messages: list[dict[str, Any]]) -> list[str]:
     return [message["text"] for message in messages]
@@ -32,7 +30,7 @@ async def befriend(world: Simulation, name: str = "Bob", *, bot: bool = False) -
     return person, content["chat"]
 
 
-async def test_connecting_to_a_bot_gives_its_welcome_once(tmp_path: Path) -> None:
+async def test_connecting_to_a_bot_gives_its_welcome_once(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         helper = world.person("Helper Bot", bot=True)
         link = helper.address(reply="Welcome! Send /help")
@@ -43,7 +41,7 @@ async def test_connecting_to_a_bot_gives_its_welcome_once(tmp_path: Path) -> Non
         assert (await world.use("connect", target=link))["status"] == "known"
 
 
-async def test_a_message_goes_along_with_a_prepared_request(tmp_path: Path) -> None:
+async def test_a_message_goes_along_with_a_prepared_request(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         helper = world.person("Helper Bot", bot=True)
         content = await world.use("connect", target=helper.address(reply="Welcome!"), message="please accept", wait=60, idle=2)
@@ -52,7 +50,7 @@ async def test_a_message_goes_along_with_a_prepared_request(tmp_path: Path) -> N
         assert helper.texts() == ["please accept"]
 
 
-async def test_a_business_is_a_chat_of_its_kind(tmp_path: Path) -> None:
+async def test_a_business_is_a_chat_of_its_kind(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         shop = world.person("Shop")
         content = await world.use("connect", target=shop.address(business=True), message="open?", wait=60, idle=2)
@@ -63,7 +61,7 @@ async def test_a_business_is_a_chat_of_its_kind(tmp_path: Path) -> None:
         assert shop.texts() == ["open?", "hello"]
 
 
-async def test_a_one_time_link_connects(tmp_path: Path) -> None:
+async def test_a_one_time_link_connects(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob = world.person("Bob")
         link = bob.do("/_connect 1 incognito=off")["connLinkInvitation"]["connShortLink"]
@@ -71,7 +69,7 @@ async def test_a_one_time_link_connects(tmp_path: Path) -> None:
         assert (content["connected"], content["name"], content["kind"]) == (True, "Bob", "contact")
 
 
-async def test_nobody_answers_and_then_somebody_does(tmp_path: Path) -> None:
+async def test_nobody_answers_and_then_somebody_does(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob = world.person("Bob")
         link = bob.do("/_address 1")["connLinkContact"]["connShortLink"]
@@ -85,7 +83,7 @@ async def test_nobody_answers_and_then_somebody_does(tmp_path: Path) -> None:
         assert (await world.use("connect", target=link, message="hi"))["connected"] is True
 
 
-async def test_a_sent_message_gets_its_replies_and_leaves_nothing_unread(tmp_path: Path) -> None:
+async def test_a_sent_message_gets_its_replies_and_leaves_nothing_unread(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
 
@@ -102,7 +100,7 @@ async def test_a_sent_message_gets_its_replies_and_leaves_nothing_unread(tmp_pat
         assert [(c["chat"], c["unread"]) for c in chats] == [(ref, 0)]
 
 
-async def test_a_group_with_history_quotes_and_mentions(tmp_path: Path) -> None:
+async def test_a_group_with_history_quotes_and_mentions(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         alice = world.person("Alice")
         link = alice.group("Trail")
@@ -123,7 +121,7 @@ async def test_a_group_with_history_quotes_and_mentions(tmp_path: Path) -> None:
         assert (await world.use("send", chat=ref, text="x", reply_to=99999))["error"].startswith("Item 99999 is no message")
 
 
-async def test_many_unread_messages_come_in_pages(tmp_path: Path) -> None:
+async def test_many_unread_messages_come_in_pages(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         bob.say("@4", *(f"m{i}" for i in range(230)))
@@ -138,7 +136,7 @@ async def test_many_unread_messages_come_in_pages(tmp_path: Path) -> None:
         assert mores == [170, 110, 50, 0]
 
 
-async def test_edits_live_messages_and_deletions_are_as_their_sender_left_them(tmp_path: Path) -> None:
+async def test_edits_live_messages_and_deletions_are_as_their_sender_left_them(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         edited, deleted = bob.say("@4", "wrong", "secret")
@@ -154,7 +152,7 @@ async def test_edits_live_messages_and_deletions_are_as_their_sender_left_them(t
         assert texts((await world.use("receive", chat=ref, wait=60))["messages"]) == ["typed"]
 
 
-async def test_leaving_tells_the_other_side_and_the_number_starts_afresh(tmp_path: Path) -> None:
+async def test_leaving_tells_the_other_side_and_the_number_starts_afresh(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         bob.say("@4", "unread when it went")
@@ -167,7 +165,7 @@ async def test_leaving_tells_the_other_side_and_the_number_starts_afresh(tmp_pat
         assert (await world.use("history", chat=again))["messages"] == []
 
 
-async def test_a_left_group_is_gone_and_its_members_see_it(tmp_path: Path) -> None:
+async def test_a_left_group_is_gone_and_its_members_see_it(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         alice = world.person("Alice")
         content = await world.use("connect", target=alice.group("Trail"), wait=60, idle=1)
@@ -177,7 +175,7 @@ async def test_a_left_group_is_gone_and_its_members_see_it(tmp_path: Path) -> No
         assert (await world.use("list"))["chats"] == []
 
 
-async def test_a_deleted_link_is_refused_without_an_action(tmp_path: Path) -> None:
+async def test_a_deleted_link_is_refused_without_an_action(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob = world.person("Bob")
         link = bob.address()
@@ -186,7 +184,7 @@ async def test_a_deleted_link_is_refused_without_an_action(tmp_path: Path) -> No
         assert world.actions.listed() == []
 
 
-async def test_a_send_lost_with_the_link_is_not_sent_again(tmp_path: Path) -> None:
+async def test_a_send_lost_with_the_link_is_not_sent_again(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         world.network.faults.drop("agent", "/_send", done=True)
@@ -198,7 +196,7 @@ async def test_a_send_lost_with_the_link_is_not_sent_again(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_with_a_link_that_is_lost_at_random_each_message_comes_once(tmp_path: Path, seed: int) -> None:
+async def test_with_a_link_that_is_lost_at_random_each_message_comes_once(tmp_path: Path, autojump_clock: MockClock, seed: int) -> None:
     chance = random.Random(seed)
     async with simulation(tmp_path, mode="host") as world:
         bob, ref = await befriend(world)

@@ -116,9 +116,22 @@ def _objects(
             found.append((where, recorded[key], "no such key"))
         elif key not in recorded:
             found.append((where, "no such key", simulated[key]))
+        elif (kind := _kind_of(key, recorded)) is not None:
+            if not mapping.number(core, kind, recorded[key], simulated[key]):
+                found.append((where, recorded[key], simulated[key]))
         else:
             found += differences(core, recorded[key], simulated[key], mapping, where, key)
     return found
+
+
+def _kind_of(key: str, recorded: dict[str, Any]) -> str | None:
+    """What a number of an object counts, where that depends on the object."""
+    if key == "entityId":
+        return {"member": "member", "contact": "contact"}.get(recorded.get("connType", ""))
+    if key == "indexInGroup" and recorded[key] > 0:
+        # Members are introduced in random order.
+        return f"place in group {recorded['groupId']}"
+    return None
 
 
 def _lists(

@@ -63,9 +63,10 @@ class _Stream:
 
 
 class _Replay:
-    def __init__(self, recording: Recording, network: Network | None = None) -> None:
+    def __init__(self, recording: Recording, phase: float, network: Network | None) -> None:
         self.recording = recording
-        self.now = START
+        self.start = START + phase
+        self.now = self.start
         self.network = network or Network(lambda: self.now, population=False)
         self.mapping = Mapping()
         self.pending = deque(recording.events)
@@ -145,7 +146,7 @@ class _Replay:
             before = act.time
             if act.command is not None and act.command.startswith("/sql agent"):
                 self._quiet()  # it asks what has not been delivered yet, some time after a command
-            self.now = max(self.now, START + act.time)
+            self.now = max(self.now, self.start + act.time)
             for action in WORLD.get((self.recording.name, act.line), ()):
                 self._world(*action)
             if act.command is not None:
@@ -259,6 +260,6 @@ def _item(item: dict[str, Any]) -> str:
     return f"{kind} {item['meta']['itemText'][:60]!r} {item['meta']['itemStatus']['type']}"
 
 
-def replay(recording: Recording, network: Network | None = None) -> Outcome:
-    """Replay a recording, in a fresh simulated network unless another is given."""
-    return _Replay(recording, network).run()
+def replay(recording: Recording, *, phase: float = 0.0, network: Network | None = None) -> Outcome:
+    """Replay a recording from `phase` seconds after a whole second on, in a fresh network unless one is given."""
+    return _Replay(recording, phase, network).run()

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import Any
 
 from tests.recorded import WIRE
-from tests.sandbox.conformance.recording import Recording
-from tests.sandbox.conformance.replay import Outcome, replay
+from tests.sandbox.conformance.replay import Outcome
+from tests.sandbox.conformance.replayed import replayed
 
 
 def _shown(value: Any, width: int) -> str:
@@ -46,7 +46,7 @@ def main() -> None:
     known = sorted(path.name.removesuffix(".jsonl.xz") for path in WIRE.glob("*.jsonl.xz"))
     for name in known:
         if not options.names or any(name.startswith(n) for n in options.names):
-            _print(replay(Recording.read(name)), options.limit, options.width)
+            _print(replayed(name), options.limit, options.width)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ class Tape:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recording_that_is_played_back_differs_nowhere(name: str) -> None:
     recording = Recording.read(name)
-    outcome = replay(recording, Tape(recording))  # type: ignore[arg-type]
+    outcome = replay(recording, network=Tape(recording))  # type: ignore[arg-type]
     assert outcome.findings == []
     assert outcome.answers > 50
     assert outcome.events > 40
