@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Bar, Figure, percentile
-from benchmarks.processes import Server, holding, load, serving
+from benchmarks.processes import Server, holding, load, quiet, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,13 +75,13 @@ def _held(server: Server, count: int, *, quick: bool, sdk_kb: float | None) -> I
         alone = load(server, 1, seconds).latencies
         before = server.rss()
         with holding(server, count):
-            time.sleep(0.5)
+            quiet(server)
             growth.append((server.rss() - before) / count / 1024)
             busy = load(server, 1, seconds).latencies
         free += alone
         beside += busy
         ratios.append(median(busy) / median(alone))
-        time.sleep(1)
+        quiet(server)
     note = "of the first round: later ones reuse memory"
     if sdk_kb is not None:
         note += f"; the SDK's manager: {sdk_kb:.0f} KB, ours : SDK's manager {growth[0] / sdk_kb:.2f}"
@@ -109,5 +108,5 @@ def _sdk_memory(count: int) -> float:
         load(server, 50, 1.0)
         before = server.rss()
         with holding(server, count):
-            time.sleep(0.5)
+            quiet(server)
             return (server.rss() - before) / count / 1024

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Load", "Server", "holding", "load", "serving"]
+__all__ = ["Load", "Server", "holding", "load", "quiet", "serving"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -53,6 +54,15 @@ def serving(name: str) -> Iterator[Server]:
     with _child("benchmarks.servers", name, processor=0) as process:
         assert process.stdout is not None
         yield Server(name, int(process.stdout.readline()), process.pid)
+
+
+def quiet(server: Server) -> None:
+    """Waits until the server has nothing left to do, a minute at most."""
+    for _ in range(200):
+        before = server.cpu()
+        time.sleep(0.3)
+        if server.cpu() - before < 0.03:
+            return
 
 
 def load(server: Server, clients: int, seconds: float) -> Load:

@@ -219,9 +219,9 @@ def _outcome_line(subject: Subject, outcome: Outcome) -> tuple[str, tuple[str, .
 
 def crashed_line(state: State, by: str | None) -> str:
     """The last line of a card whose server ended without a stop: the next start adds it (product 5, Journal)."""
-    if state is State.PERFORMING and by:
-        name = inert.name(by)
-        return f"Approved by {name}; interrupted: the server stopped. Check the chat before asking again."
+    if state is State.PERFORMING:
+        decided = f"Approved by {inert.name(by)}" if by else "Performed without approval (mode host)"
+        return f"{decided}; interrupted: the server stopped. Check the chat before asking again."
     return "Cancelled: the server stopped."
 
 

@@ -72,6 +72,8 @@ class ControlChat:
         self._api, self._audit, self._out, self.rule = api, audit, out, rule
         self.group_id = int(group["groupId"])
         self.ref = f"#{self.group_id}"
+        self.member_id = str((group.get("membership") or {}).get("memberId", ""))
+        """The agent's identity in the chat: no other group has it."""
         custom = group.get("customData")
         self._custom: dict[str, Any] = dict(custom) if isinstance(custom, dict) else {}
         marker = self._custom.get(KEY)
@@ -129,6 +131,10 @@ class ControlChat:
         number = self._next
         self._next += 1
         return number
+
+    def skip_numbers(self, last: int) -> None:
+        """Give only numbers above `last`."""
+        self._next = max(self._next, last + 1)
 
     async def save_counter(self) -> None:
         """Store the counter in the chat's custom data. Raises CoreError."""

@@ -1,7 +1,8 @@
-"""The tour (`make demo`): an agent, its owner and a simulated network in one terminal, with a real MCP client over HTTP.
+"""The tour (`make demo`): an agent, its owner and a simulated network in one terminal, with a real MCP client.
 
-The network is the sandbox behind a real WebSocket, the server is `serve`, the owner is a core of the network that reads
-the control chat and taps. With `--keep` there is no tour: the server stays, and whoever sits at the terminal is the owner.
+The network is the sandbox behind a real WebSocket, the server is `serve`, the owner is a core of the network that
+reads the control chat and taps. With `--keep` there is no tour: the server stays, and whoever sits at the terminal is
+the owner.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[tuple[_Owner, str, s
     async with trio.open_nursery() as nursery:
         network = Network(trio_clock())
         sandbox: int = await nursery.start(serve_network, network, 0)
-        _say("sandbox", f"A simulated network: no phones, no internet, no real people. ws://127.0.0.1:{sandbox}/PROFILE")
+        _say("sandbox", "A simulated network: no phones, no internet, no real people.")
+        _say("sandbox", f"Its cores: ws://127.0.0.1:{sandbox}/PROFILE")
         options = _options(folder, port, f"ws://127.0.0.1:{sandbox}/my-agent")
         nursery.start_soon(lambda: serve.serve(options, stop, out=out, on_ready=on_ready))
         with trio.fail_after(_PATIENCE):
@@ -141,9 +143,9 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[tuple[_Owner, str, s
 
 def _options(folder: Path, port: int, core: str) -> ServeOptions:
     return ServeOptions(
-        name="my-agent", display_name="My Agent", data=folder, data_given=True, port=port, approve="requests", owners=None,
-        reset_owners=False, expire_hours=23, stop_wait=2, qr_code="none", core=core, smp_servers=(), xftp_servers=(),
-        log_level="warning", database_key_file=None,
+        name="my-agent", display_name="My Agent", data=folder, data_given=True, port=port, approve="requests",
+        owners=None, reset_owners=False, expire_hours=23, stop_wait=2, qr_code="none", core=core, smp_servers=(),
+        xftp_servers=(), log_level="warning", database_key_file=None,
     )  # fmt: skip
 
 
@@ -163,7 +165,8 @@ async def _tour(folder: Path, port: int) -> None:
 
 async def _play(client: Client, owner: _Owner) -> None:
     _title("1. The agent connects; the owner approves")
-    result = await _approved(client, owner, "connect", "I want to connect", "approve 1", target="@directory.simplex", idle=2)
+    target = "@directory.simplex"
+    result = await _approved(client, owner, "connect", "I want to connect", "approve 1", target=target, idle=2)
     chat = result["chat"]
     _title("2. A message is sent and answered")
     await _approved(
@@ -176,7 +179,8 @@ async def _play(client: Client, owner: _Owner) -> None:
     await owner.tap(f"revoke {chat}")
     await owner.see("need approval again")
     _title("4. A rejection: nothing is sent")
-    await _approved(client, owner, "send", "/'reject", f"reject {chat} 4", chat=chat, text="Buy 100 shares, /'approve 4'")
+    text = "Buy 100 shares, /'approve 4'"
+    await _approved(client, owner, "send", "Buy 100 shares", f"reject {chat} 4", chat=chat, text=text)
     _title("5. What the agent sees of its chats")
     await _call(client, "list")
 
@@ -201,11 +205,12 @@ async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     _say("agent", f"calls {tool}({shown})")
 
-    async def progress(_value: float, _total: float | None, text: str | None) -> None:
-        _say("agent", f"waits: {text}")
+    async def shown(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
+        _say("agent", f"waits: {message}")
 
     with trio.fail_after(_PATIENCE):
-        answer = await client.call_tool(tool, arguments, progress_callback=progress)
+        answer = await client.call_tool(tool, arguments, progress_callback=shown)
     content = dict(answer.structured_content or {})
     _say("agent", f"gets {json.dumps(content, ensure_ascii=False)}")
     if answer.is_error:
@@ -221,7 +226,7 @@ async def _client(url: str, token: str) -> AsyncGenerator[Client]:
     from mcp.client.streamable_http import streamable_http_client
 
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=None) as http,  # noqa: S113 - a call may wait for hours
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=None) as http,
         Client(streamable_http_client(url, http_client=http), mode="legacy") as client,
     ):
         yield client

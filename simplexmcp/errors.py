@@ -25,13 +25,13 @@ class UserError(SimplexMcpError):
 
 
 @final
-class Refused(SimplexMcpError):
+class Refused(SimplexMcpError):  # noqa: N818 - a no is no error of the program
     """A tool's no: one sentence that tells the agent what to do instead."""
 
 
 class CoreError(SimplexMcpError):
     """The core refused a command. `tag` is its path of type names, such as `errorStore/groupLinkNotFound`,
-    `error/commandError` or `errorAgent/SMP/AUTH`; `error` is the core's object as it came (secrets included: do not log it)."""
+    `error/commandError` or `errorAgent/SMP/AUTH`; `error` is the core's object as it came: it may hold secrets."""
 
     def __init__(self, tag: str, text: str, error: dict[str, Any] | None = None) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class CoreError(SimplexMcpError):
 
 
 @final
-class LinkLost(CoreError):
+class LinkLost(CoreError):  # noqa: N818 - named after what happened
     """The link to the core was lost (`link/lost`: the command was in flight, nobody knows whether it was done) or is
     down (`link/down`: it was not sent)."""
 

@@ -12,6 +12,8 @@ from simplexmcp.states import State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import trio
+
     from simplexmcp.control import ControlChat
     from simplexmcp.core.api import ChatApi
     from simplexmcp.journal import Entry, Journal
@@ -21,21 +23,37 @@ __all__ = ["finish_crashed"]
 _LOOK_BACK = 200
 
 
-async def finish_crashed(journal: Journal, control: ControlChat, api: ChatApi, out: Callable[[str], None]) -> None:
-    """Edit each card that the last run left open, and end its entry; what cannot be edited any more is let go."""
+async def finish_crashed(
+    journal: Journal, control: ControlChat, api: ChatApi, out: Callable[[str], None], returned: Callable[[], trio.Event]
+) -> None:
+    """Edit each card that the last run left open, and end its entry; what cannot be edited any more is let go. After a
+    lost link it goes on when `returned` is set."""
     for entry in journal.left:
-        number, text = entry.get("n"), entry.get("text")
-        if not isinstance(number, int) or not isinstance(text, str):
-            continue
-        try:
-            item = entry.get("card") if isinstance(entry.get("card"), int) else await _find(api, control.ref, text)
-            if item is not None:
-                await control.edit(item, cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number)))
-            journal.end(number)
-        except LinkLost:
-            return
-        except (CoreError, Refused) as error:
-            out(f"Action {number} of the last run: its card could not be updated: {error}")
+        number, text = entry["n"], entry.get("text")
+        while True:
+            back = returned()
+            try:
+                if isinstance(text, str):
+                    await _finish(entry, text, control, api)
+                journal.end(number)
+            except LinkLost:
+                await back.wait()
+                continue
+            except (CoreError, Refused) as error:
+                out(f"Action {number} of the last run: its card could not be updated: {error}")
+            break
+
+
+async def _finish(entry: Entry, text: str, control: ControlChat, api: ChatApi) -> None:
+    number, item = entry["n"], entry.get("card")
+    if not isinstance(item, int):
+        item = await _find(api, control.ref, text)
+    card = cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number))
+    if item is not None:
+        await control.edit(item, card)
+    elif entry.get("state") == State.PERFORMING:
+        # Under a standing approval, or in mode host: it had no card, and may be done.
+        await control.post(card)
 
 
 def _last_line(entry: Entry) -> str:

@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simplexmcp.errors import CoreError, UserError
+from simplexmcp.errors import CoreError, LinkLost, UserError
 from simplexmcp.options import read_secret, shown_core
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from simplexmcp.core.api import ChatApi, Wire
     from simplexmcp.core.link import Link
     from simplexmcp.options import ServeOptions
 
-__all__ = ["CoreSetup", "open_core", "prepare_core"]
+__all__ = ["CoreSetup", "Known", "open_core", "prepare_core"]
 
 _OLDEST = (7, 0)
 _BOTS = ("bot", "agent")
@@ -36,6 +36,15 @@ class CoreSetup:
     xftp_servers: tuple[str, ...] = ()
     own_database: bool = True
     """Whether the database is the agent's by its place; another's user is looked at."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """By what a core that comes back is known: its user, and the agent's membership in the control chat."""
+
+    user_id: int
+    group_id: int
+    member_id: str
 
 
 @asynccontextmanager
@@ -64,13 +73,16 @@ async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncG
             yield link
 
 
-async def prepare_core(api: ChatApi, setup: CoreSetup) -> Wire:
-    """Bring the core to where chats can be read and messages sent; its user. Raises UserError, CoreError."""
+async def prepare_core(api: ChatApi, setup: CoreSetup, known: Known | None = None) -> Wire:
+    """Bring the core to where chats can be read and messages sent; its user. With `known`, after a lost link, it must
+    be the same core, and nothing is made in it. Raises UserError, CoreError."""
     version = await api.version()
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < _OLDEST:
         raise UserError(f"The core is version {printable(version)}; simplexmcp needs 7.0 or later: update it.")
     user = await api.active_user()
+    if known is not None and (user is None or api.user_id != known.user_id):
+        raise _another_core()
     if user is None:
         user = await _create_user(api, setup.display_name)
     profile = user.get("profile") or {}
@@ -84,6 +96,8 @@ async def prepare_core(api: ChatApi, setup: CoreSetup) -> Wire:
     if setup.temp_folder is not None:
         await api.set_temp_folder(str(setup.temp_folder))
     await api.start()
+    if known is not None:
+        await _check_known(api, known)
     await _set_relays(api, setup)
     return user
 
@@ -98,16 +112,49 @@ async def _create_user(api: ChatApi, display_name: str) -> Wire:
         raise
 
 
+async def _check_known(api: ChatApi, known: Known) -> None:
+    try:
+        group, _ = await api.list_members(known.group_id)
+    except CoreError as error:
+        if error.tag == "errorStore/groupNotFound":
+            raise _another_core() from error
+        raise
+    if (group.get("membership") or {}).get("memberId") != known.member_id:
+        raise _another_core()
+
+
+def _another_core() -> UserError:
+    return UserError(
+        "The SimpleX core has another database since the link to it was lost: the agent control chat is not in it. "
+        "Start the core with the agent's database, then this server."
+    )
+
+
 async def _set_relays(api: ChatApi, setup: CoreSetup) -> None:
     if not (setup.smp_servers or setup.xftp_servers):
         return
     known = await api.user_servers()
-    if setup.smp_servers and set(setup.smp_servers) != _enabled(known, "smpServers"):
-        await api.set_smp_servers(setup.smp_servers)
-    if setup.xftp_servers and set(setup.xftp_servers) != _enabled(known, "xftpServers"):
-        await api.set_xftp_servers(setup.xftp_servers)
+    if setup.smp_servers and _same(setup.smp_servers) != _enabled(known, "smpServers"):
+        await _set(api.set_smp_servers, setup.smp_servers, "--smp-server")
+    if setup.xftp_servers and _same(setup.xftp_servers) != _enabled(known, "xftpServers"):
+        await _set(api.set_xftp_servers, setup.xftp_servers, "--xftp-server")
+
+
+async def _set(set_servers: Callable[[Sequence[str]], Awaitable[None]], relays: Sequence[str], option: str) -> None:
+    try:
+        await set_servers(relays)
+    except LinkLost:
+        raise
+    except CoreError as error:
+        hosts = ", ".join(printable(relay.rpartition("@")[2]) for relay in relays)
+        raise UserError(f"The core does not take the relays of {option} ({hosts}): {error}.", 2) from error
+
+
+def _same(relays: Sequence[str]) -> set[str]:
+    """Addresses of relays as they are compared: the core pads a fingerprint, a person may not."""
+    return {re.sub(r"=+(?=[:@])", "", relay, count=1) for relay in relays}
 
 
 def _enabled(operators: Sequence[Wire], key: str) -> set[str]:
-    servers = [server for operator in operators for server in operator.get(key) or []]
-    return {str(server.get("server")) for server in servers if server.get("enabled") and not server.get("deleted")}
+    servers = [server for operator in operators for server in operator.get(key) or [] if isinstance(server, dict)]
+    return _same([str(each.get("server")) for each in servers if each.get("enabled") and not each.get("deleted")])

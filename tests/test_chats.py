@@ -13,12 +13,36 @@ from tests.recorded import frames, oracle
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["type", "contact", "groupInfo", "contactId", "groupId", "profile", "groupProfile", "activeConn",
-                         "connStatus", "membership", "memberStatus", "groupChatScope", "groupMember_", "customData",
-                         "simplexMcp", "publicGroup", "preparedGroup"]), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "contact",
+                    "groupInfo",
+                    "contactId",
+                    "groupId",
+                    "profile",
+                    "groupProfile",
+                    "activeConn",
+                    "connStatus",
+                    "membership",
+                    "memberStatus",
+                    "groupChatScope",
+                    "groupMember_",
+                    "customData",
+                    "simplexMcp",
+                    "publicGroup",
+                    "preparedGroup",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 def recorded(name: str, core: str = "agent") -> dict[str, list[Chat]]:
@@ -134,8 +158,25 @@ def test_references(ref: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "@", "#", "4", "@0", "@04", "@4 ", " @4", "@4\n", "#15(_support:0)", "@4(_support)", "#15(x)", "@٤", "Bob", "#" + "9" * 40]
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "@",
+        "#",
+        "4",
+        "@0",
+        "@04",
+        "@4 ",
+        " @4",
+        "@4\n",
+        "#15(_support:0)",
+        "@4(_support)",
+        "#15(x)",
+        "@٤",
+        "Bob",
+        "#" + "9" * 40,
+    ],
+)
 def test_what_is_no_reference(text: str) -> None:
     assert not is_ref(text)
 

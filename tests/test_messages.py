@@ -45,8 +45,12 @@ def item(
 
 def test_a_received_message_has_its_sender_time_and_text() -> None:
     assert messages.message(CHAT, item()) == {
-        "item": 7, "at": "2026-11-30T21:32:38Z", "from": {"name": "Bob", "member": 44, "role": "admin"}, "text": "hi", "kind": "text",
-    }  # fmt: skip
+        "item": 7,
+        "at": "2026-11-30T21:32:38Z",
+        "from": {"name": "Bob", "member": 44, "role": "admin"},
+        "text": "hi",
+        "kind": "text",
+    }
 
 
 def test_an_own_message_is_from_me() -> None:
@@ -145,13 +149,41 @@ def test_a_result_holds_what_fits_and_at_least_one(texts: list[str], limit: int)
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["rcvMsgContent", "groupRcv", "text", "rcvNew"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["type", "chatDir", "meta", "content", "msgContent", "itemId", "itemTs", "itemText", "itemStatus", "text",
-                         "groupMember", "memberProfile", "displayName", "quotedItem", "file", "fileStatus", "itemDeleted"]),
-        inner, max_size=6),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.sampled_from(["rcvMsgContent", "groupRcv", "text", "rcvNew"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "chatDir",
+                    "meta",
+                    "content",
+                    "msgContent",
+                    "itemId",
+                    "itemTs",
+                    "itemText",
+                    "itemStatus",
+                    "text",
+                    "groupMember",
+                    "memberProfile",
+                    "displayName",
+                    "quotedItem",
+                    "file",
+                    "fileStatus",
+                    "itemDeleted",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @given(JSON, st.sampled_from([CHAT, BOT]))

@@ -117,7 +117,7 @@ class Guard:
             return _Refusal(505, "Only HTTP/1.1 is served here.")
         if scope["raw_path"] != PATH:
             return _Refusal(404, "Nothing is here. The endpoint is /mcp.")
-        if b"host" in doubled or headers.get(b"host", b"").lower() not in self._hosts:
+        if headers.get(b"host", b"").lower() not in self._hosts:
             return _Refusal(421, "This server answers only to 127.0.0.1 and localhost with its own port.")
         if not self._same_origin(headers, doubled):
             return _Refusal(403, "Requests of web pages are refused.")

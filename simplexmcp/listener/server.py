@@ -8,9 +8,11 @@ the connections, the accept loop; they end from the inside out.
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import resource
 import socket
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -31,7 +33,7 @@ from simplexmcp.listener.limits import Limits
 from simplexmcp.listener.modern import Modern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from simplexmcp.listener.protocol import Tools
 
@@ -41,6 +43,7 @@ log = logging.getLogger(__name__)
 
 _HOST = "127.0.0.1"
 _BACKLOG = 1024
+_COLLECT_AFTER = (20_000, 20, 50)
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _SOCKET_OPTIONS = (
     # A client that vanished without a word is noticed within half a minute, also while data waits for it.
@@ -69,12 +72,12 @@ async def serve(
     at once.
     """
     limits = limits or Limits()
-    listener = _listen(port)
-    port = listener.getsockname()[1]
-    _allow_files(limits.connections)
     kernel = Kernel(tools, instructions)
     calls = Calls(limits)
     modern = Modern(kernel, calls, limits)
+    _allow_files(limits.connections)
+    listener = _listen(port)
+    port = listener.getsockname()[1]
     guard = Guard(
         Endpoint(kernel, calls, modern).handle,
         port=port,
@@ -91,7 +94,8 @@ async def serve(
     ):
         await helpers.start(calls.run)
         closing.attach(calls)
-        await connections.run(accepting, closing, partial(task_status.started, port))
+        with _rare_collections():
+            await connections.run(accepting, closing, partial(task_status.started, port))
         helpers.cancel_scope.cancel()
 
 
@@ -187,6 +191,20 @@ def _no_port(port: int, error: OSError) -> UserError:
     if error.errno == errno.EACCES:
         return UserError(f"Port {port} needs root: choose one from 1024 to 65535 with --port.")
     return UserError(f"Port {port} cannot be opened ({error.strerror}): choose another one with --port.")
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Lets Python look for cyclic garbage less often. With thousands of held calls each search goes through all their
+    objects: when 5,000 clients leave at once, two thirds of the time were that."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_COLLECT_AFTER)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def _allow_files(wanted: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import associating, connecting, items, joining, profiles, shapes
+from simplexmcp.sandbox import associating, business, items, itemshapes, profiles, rows, shapes
 from simplexmcp.sandbox.network import HOP
 from simplexmcp.sandbox.state import ContactRequest, free_id
 
@@ -33,7 +33,7 @@ def on_address_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> 
     """Somebody asks through the address: a new contact, accepted at once or waiting for the user."""
     settings = link.settings
     if settings.get("businessAddress") and settings.get("autoAccept") is not None:
-        joining.on_business_request(core, link, data)
+        business.on_business_request(core, link, data)
         return
     request = _store_request(core, link, data)
     assert request.contact_id is not None
@@ -60,7 +60,7 @@ def on_address_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> 
 
 
 def _store_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> ContactRequest:
-    contact = connecting.add_contact(core, data["profile"])
+    contact = rows.add_contact(core, data["profile"])
     number = free_id(core.state.requests)
     request = ContactRequest(
         request_id=number,
@@ -101,7 +101,7 @@ def _announce_request(core: SimulatedCore, request: ContactRequest, contact: Con
     if message is not None:
         core.emit_items(message)
         stats.update(unreadCount=1, minUnreadItemId=message.item_id)
-        shown.append(shapes.chat_item(core.state, message, core.seconds()))
+        shown.append(itemshapes.chat_item(core.state, message, core.seconds()))
     chat = {"chatInfo": shapes.chat_info(core.state, f"@{contact.contact_id}"), "chatItems": shown, "chatStats": stats}
     core.emit("receivedContactRequest", contactRequest=shapes.contact_request(core.state, request), chat_=chat)
 
@@ -110,7 +110,7 @@ def accept_request(core: SimulatedCore, request: ContactRequest, status: str) ->
     """Make the connection for a request and tell the other side."""
     assert request.contact_id is not None
     contact = core.state.contacts[request.contact_id]
-    conn = connecting.new_connection(core, "contact", status, pq_support=True, pq_encryption=True)
+    conn = rows.new_connection(core, "contact", status, pq_support=True, pq_encryption=True)
     conn.via_link = request.link_id if request.link_id in core.state.links else None
     conn.entity_id = contact.contact_id
     conn.peer = request.peer
@@ -152,12 +152,17 @@ def on_accepted(core: SimulatedCore, conn: Connection, body: JsonObject) -> None
     if contact is None:
         conn.status = "requested"
         conn.chat_version = conn.peer_version = 19
-        contact = connecting.add_contact(core, body["profile"])
+        contact = rows.add_contact(core, body["profile"])
         contact.conn_id = conn.conn_id
         contact.via_address = conn.target
         conn.entity_id = contact.contact_id
         core.emit("contactConnecting", contact=core.contact_json(contact))
         conn.status = "accepted"
+        features = True
+    elif contact.prepared is None:
+        conn.status = "requested"
+        _card_profile(core, contact, body["profile"])
+        conn.chat_version = conn.peer_version = 19
         features = True
     else:
         conn.chat_version = conn.peer_version = 19
@@ -166,6 +171,16 @@ def on_accepted(core: SimulatedCore, conn: Connection, body: JsonObject) -> None
     core.after("ready", HOP * 1.5, conn=conn.agent_id, features=features)
     profile = None if conn.incognito_profile is not None else profiles.contact_profile(core, conn, kind=True)
     core.post(conn, {"x": "confirmed", "profile": profile}, after=HOP * 2)
+
+
+def _card_profile(core: SimulatedCore, contact: Contact, profile: JsonObject) -> None:
+    """A card's contact gets the profile of who is behind the address."""
+    before = core.contact_json(contact)
+    core.state.profiles[contact.profile_id].data = profile
+    previous, contact.name = contact.name, ""
+    core.free_name(previous)
+    contact.name = core.take_name(profile["displayName"])
+    core.emit("contactUpdated", fromContact=before, toContact=core.contact_json(contact))
 
 
 def _contact_of(core: SimulatedCore, conn: Connection) -> Contact | None:
@@ -232,7 +247,7 @@ def on_confirm(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     conn.peer = body["from"]
     conn.link = None
     conn.status = "requested"
-    contact = connecting.add_contact(core, body["profile"])
+    contact = rows.add_contact(core, body["profile"])
     contact.conn_id = conn.conn_id
     conn.entity_id = contact.contact_id
     core.emit("contactConnecting", contact=core.contact_json(contact))
@@ -246,7 +261,7 @@ def on_confirm_ok(core: SimulatedCore, conn: Connection, body: JsonObject) -> No
     contact = _contact_of(core, conn)
     if contact is None:
         conn.link = None
-        contact = connecting.add_contact(core, body["profile"])
+        contact = rows.add_contact(core, body["profile"])
         contact.conn_id = conn.conn_id
         contact.via_address = None
         conn.entity_id = contact.contact_id

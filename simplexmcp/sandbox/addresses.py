@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import accepting, errors, groups, profiles, shapes
+from simplexmcp.sandbox.composing import message_content
 from simplexmcp.sandbox.network import LinkEntry
-from simplexmcp.sandbox.sending import message_content
 from simplexmcp.sandbox.state import LinkRow, free_id
 from simplexmcp.sandbox.targets import full_link, short_link
 

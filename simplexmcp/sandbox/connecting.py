@@ -1,22 +1,20 @@
-"""Connecting to a link: preparing a chat, starting the connection, one-time invitations."""
+"""Connecting to a link: starting the connection of a prepared chat, connecting without one, one-time invitations."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from simplexmcp.sandbox import errors, groups, items, planning, profiles, shapes
+from simplexmcp.sandbox import errors, planning, profiles, shapes
 from simplexmcp.sandbox.arguments import Arguments
+from simplexmcp.sandbox.composing import message_content
 from simplexmcp.sandbox.network import HOP, LinkEntry
-from simplexmcp.sandbox.preferences import prepared_business_preferences
-from simplexmcp.sandbox.sending import message_content
-from simplexmcp.sandbox.state import Connection, Contact, free_id
+from simplexmcp.sandbox.rows import host_of, new_connection, own_message
 from simplexmcp.sandbox.targets import full_link, link_identity, parse_target, short_link
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import Event, SimulatedCore
-    from simplexmcp.sandbox.state import Group, Item, Member
+    from simplexmcp.sandbox.state import Connection, Contact, Group
 
 __all__ = [
     "connect_card",
@@ -24,180 +22,9 @@ __all__ = [
     "connect_group",
     "connect_interactive",
     "connect_link",
-    "new_connection",
-    "own_message",
-    "prepare_contact",
-    "prepare_group",
 ]
 
 JsonObject = dict[str, Any]
-
-
-# Preparing
-
-
-def _link_pair(a: Arguments) -> JsonObject:
-    pair: JsonObject = {"connFullLink": a.text("full")}
-    target = parse_target(a.text("full"))
-    if target is None or target.form != "full":
-        raise errors.error("invalidConnReq")
-    if a.has("short"):
-        pair["connShortLink"] = a.text("short")
-    return pair
-
-
-def _prepared_chat(core: SimulatedCore, ref: str, welcome: Item | None) -> Event:
-    stats = dict(shapes.ZERO_STATS)
-    if welcome is not None:
-        stats.update(unreadCount=1, minUnreadItemId=welcome.item_id)
-    shown = [] if welcome is None else [shapes.chat_item(core.state, welcome, core.seconds(), conn=True)]
-    chat = {"chatInfo": shapes.chat_info(core.state, ref), "chatItems": shown, "chatStats": stats}
-    return core.event("newPreparedChat", chat=chat)
-
-
-def prepare_contact(core: SimulatedCore, a: Arguments) -> Event:
-    """`/_prepare contact U LINKS CONTACTSLINKDATA`: a chat at once, or a group for a business."""
-    data = a.object()
-    profile = data.get("profile")
-    if not isinstance(profile, dict) or not isinstance(profile.get("displayName"), str):
-        raise errors.parse_error()
-    pair = _link_pair(a)
-    message = data.get("message")
-    if data.get("business"):
-        return _prepare_business(core, pair, profile, message)
-    contact = add_contact(core, profile)
-    invitation = parse_target(pair["connFullLink"])
-    assert invitation is not None
-    kind = "inv" if invitation.kind == "invitation" else "con"
-    contact.prepared = {"connLinkToConnect": pair, "uiConnLinkType": kind}
-    if message is not None:
-        contact.prepared["welcomeSharedMsgId"] = core.network.new_id()
-    if a.has("domain"):
-        core.state.profiles[contact.profile_id].data = {
-            **profile,
-            "contactDomain": {"domain": a.text("domain")},
-            "contactDomainVerified": True,
-        }
-    ref = f"@{contact.contact_id}"
-    items.banner(core, ref)
-    items.direct_e2ee(core, contact, pq=None)
-    items.contact_features(core, contact)
-    welcome = None if message is None else _welcome(core, ref, message, None)
-    response = _prepared_chat(core, ref, welcome)
-    if welcome is not None:
-        core.index.share(welcome, contact.prepared["welcomeSharedMsgId"])
-    return response
-
-
-def _welcome(core: SimulatedCore, ref: str, message: JsonObject, member: int | None) -> Item:
-    text = items.content_text(message)
-    parts, has_link = items.formatted(text)
-    content = {"type": "rcvMsgContent", "msgContent": message}
-    as_group = ref[0] == "#"
-    return items.add_item(
-        core, ref, content, text, formatted=parts, has_link=has_link, member=member, as_group=as_group
-    )
-
-
-def add_contact(core: SimulatedCore, profile: JsonObject) -> Contact:
-    """A new contact row with its own profile row and local name."""
-    row_profile = core.add_profile(profile)
-    now = core.now()
-    number = free_id(core.state.contacts)
-    name = core.take_name(profile["displayName"])
-    contact = Contact(number, core.user.user_id, name, row_profile.profile_id, now, now, now)
-    core.state.contacts[number] = contact
-    return contact
-
-
-def _prepare_business(core: SimulatedCore, pair: JsonObject, profile: JsonObject, message: Any) -> Event:
-    group_profile = {
-        "displayName": profile["displayName"],
-        "fullName": profile.get("fullName", ""),
-        "groupPreferences": prepared_business_preferences(profile.get("preferences")),
-    }
-    for key in ("shortDescr", "image"):
-        if key in profile:
-            group_profile[key] = profile[key]
-    group = _prepared_group(core, group_profile, pair)
-    host = _host_of(core, group)
-    own = core.membership(group)
-    group.business = {"chatType": "business", "businessId": host.member_id, "customerId": own.member_id}
-    return _finish_prepared(core, group, message if isinstance(message, dict) else None)
-
-
-def prepare_group(core: SimulatedCore, a: Arguments) -> Event:
-    """`/_prepare group U LINKS GROUPSLINKDATA`."""
-    if not a.on("direct", default=True):
-        raise errors.not_modelled("channels")
-    profile = groups.group_profile_argument(a.object().get("groupProfile"))
-    group = _prepared_group(core, profile, _link_pair(a))
-    text = profile.get("description")
-    return _finish_prepared(core, group, None if text is None else {"type": "text", "text": text})
-
-
-def _prepared_group(core: SimulatedCore, profile: JsonObject, pair: JsonObject) -> Group:
-    name = profile["displayName"]
-    group = groups.add_group(core, profile, core.now())
-    marker = core.network.new_key(12)
-    host_profile = core.add_profile({"displayName": _placeholder(marker)[:7], "fullName": ""})
-    host_id = _placeholder(f"{name}_unknown_host_{marker}")
-    host = groups.add_member(
-        core, group, host_id, role="admin", status="accepted", category="host", profile=host_profile.profile_id
-    )
-    host.name = core.take_name(host_profile.data["displayName"])
-    host.max_version = 1
-    own = groups.add_membership(core, group, _placeholder(f"{name}_user_unknown_id"), role="member", status="unknown")
-    own.invited_by = {"type": "unknown"}
-    own.invited_by_key = host.member_key
-    group.prepared = {
-        "connLinkToConnect": pair,
-        "connLinkPreparedConnection": False,
-        "connLinkStartedConnection": False,
-    }
-    return group
-
-
-def _placeholder(text: str) -> str:
-    return b64encode(text.encode()).decode()
-
-
-def _host_of(core: SimulatedCore, group: Group) -> Member:
-    return next(m for m in shapes.members_of(core.state, group.group_id) if m.category == "host")
-
-
-def _finish_prepared(core: SimulatedCore, group: Group, message: JsonObject | None) -> Event:
-    ref = f"#{group.group_id}"
-    host = _host_of(core, group)
-    items.banner(core, ref)
-    items.group_features(core, group, host, as_group=True)
-    welcome = None
-    if message is not None:
-        assert group.prepared is not None
-        group.prepared["welcomeSharedMsgId"] = core.network.new_id()
-        welcome = _welcome(core, ref, message, host.member_key)
-    response = _prepared_chat(core, ref, welcome)
-    if welcome is not None and group.prepared is not None:
-        core.index.share(welcome, group.prepared["welcomeSharedMsgId"])
-    return response
-
-
-# Connecting
-
-
-def new_connection(core: SimulatedCore, kind: str, status: str, **fields: Any) -> Connection:
-    """A new connection row of the active user."""
-    conn = Connection(
-        conn_id=free_id(core.state.connections),
-        agent_id=core.network.new_id(),
-        user_id=core.user.user_id,
-        kind=kind,
-        status=status,
-        created=core.now(),
-        **fields,
-    )
-    core.state.connections[conn.conn_id] = conn
-    return conn
 
 
 def _message(a: Arguments) -> JsonObject | None:
@@ -273,14 +100,6 @@ def _pq_contact(conn: Connection) -> None:
     conn.pq_support = conn.pq_encryption = True
 
 
-def own_message(core: SimulatedCore, ref: str, message: JsonObject, shared: str | None = None) -> Item:
-    """An own message that was sent with a request or as an automatic reply."""
-    text = items.content_text(message)
-    parts, has_link = items.formatted(text)
-    content = {"type": "sndMsgContent", "msgContent": message}
-    return items.add_item(core, ref, content, text, formatted=parts, has_link=has_link, shared_id=shared)
-
-
 def _request(
     core: SimulatedCore,
     conn: Connection,
@@ -328,7 +147,7 @@ def _connect_group(core: SimulatedCore, group: Group, a: Arguments) -> Event:
     if message is not None and group.business is None:
         raise errors.error("connReqMessageProhibited")
     core.network.require_relay()
-    host = _host_of(core, group)
+    host = host_of(core, group)
     conn = core.conn_of(host)
     if conn is not None and conn.status == "ready":
         text = "SQLite3 returned ErrorConstraint while attempting to perform step: UNIQUE constraint failed: "
@@ -417,7 +236,21 @@ def connect_card(core: SimulatedCore, a: Arguments) -> Event:
     address = core.state.profiles[contact.profile_id].data.get("contactLink")
     if contact.conn_id is not None or contact.prepared is not None or not address:
         raise errors.command_error("no address in contact profile")
-    raise errors.not_modelled("connecting by a contact card")
+    entry = core.network.find_link(address)
+    if entry is None:
+        raise errors.smp_auth()
+    conn = new_connection(core, "contact", "joined", initiated=True, chat_version=8, peer_version=1)
+    _pq_contact(conn)
+    conn.entity_id = contact.contact_id
+    conn.target = contact.via_address = entry.full
+    conn.x_contact_id = core.network.new_key(16) + "=="
+    contact.conn_id = conn.conn_id
+    custom = _incognito(core, conn, a.on("incognito"))
+    _request(core, conn, entry, None, None, None)
+    response = core.event("sentInvitationToContact", contact=core.contact_json(contact))
+    if custom is not None:
+        response["customUserProfile"] = custom
+    return response
 
 
 # One-time invitations

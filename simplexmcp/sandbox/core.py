@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, shapes
+from simplexmcp.sandbox import errors, itemshapes, shapes
 from simplexmcp.sandbox.items import ItemIndex
 from simplexmcp.sandbox.state import CoreState, Profile, free_id
 from simplexmcp.sandbox.times import local_time
@@ -229,6 +229,20 @@ class SimulatedCore:
         for number in self.index.drop_chat(ref):
             del self.state.items[number]
 
+    def drop_contact(self, contact: Contact) -> None:
+        """Delete a contact with its items, requests and names; its connection is the caller's business."""
+        state = self.state
+        self.drop_chat(f"@{contact.contact_id}")
+        del state.contacts[contact.contact_id]
+        state.requests.pop(contact.request_id or 0, None)
+        used = any(m.contact_id == contact.contact_id for m in state.members.values())
+        for member in state.members.values():
+            if member.contact_id == contact.contact_id:
+                member.contact_id = None
+        if not used:
+            state.profiles.pop(contact.profile_id, None)
+        self.free_name(contact.name)
+
     def forget_connection(self, conn: Connection) -> None:
         """Delete a connection's row; what is on its way over it still goes."""
         self.state.connections.pop(conn.conn_id, None)
@@ -253,15 +267,16 @@ class SimulatedCore:
 
     def item_json(self, row: Item, *, fresh: bool = False, members: int | None = None) -> JsonObject:
         """ACHATITEM; `fresh` as in newChatItems."""
-        return shapes.achat_item(self.state, row, self.seconds(), fresh=fresh, members=members)
+        return itemshapes.achat_item(self.state, row, self.seconds(), fresh=fresh, members=members)
 
     def emit_items(self, *rows: Item, members: int | None = None) -> None:
         """`newChatItems` with these items."""
         self.emit("newChatItems", chatItems=[self.item_json(row, fresh=True, members=members) for row in rows])
 
-    def emit_items_later(self, *rows: Item) -> None:
+    def emit_items_later(self, *rows: Item, members: int | None = None) -> None:
         """The same right after the response."""
-        self.emit_later("newChatItems", chatItems=[self.item_json(row, fresh=True) for row in rows])
+        shown = [self.item_json(row, fresh=True, members=members) for row in rows]
+        self.emit_later("newChatItems", chatItems=shown)
 
     # Sending
 

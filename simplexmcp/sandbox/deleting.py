@@ -111,16 +111,7 @@ def _delete_contact(core: SimulatedCore, contact: Contact, *, notify: bool) -> E
     ready = conn is not None and conn.status in ("ready", "sndReady")
     if conn is not None and ready and contact.status == "active" and notify:
         core.send(conn, [{"x": "direct.del", "id": core.network.new_id()}])
-    core.drop_chat(f"@{contact.contact_id}")
-    del state.contacts[contact.contact_id]
-    state.requests.pop(contact.request_id or 0, None)
-    used = any(m.contact_id == contact.contact_id for m in state.members.values())
-    for member in state.members.values():
-        if member.contact_id == contact.contact_id:
-            member.contact_id = None
-    if not used:
-        state.profiles.pop(contact.profile_id, None)
-    core.free_name(contact.name)
+    core.drop_contact(contact)
     if conn is not None:
         core.forget_connection(conn)
         state.profiles.pop(conn.incognito_profile or 0, None)

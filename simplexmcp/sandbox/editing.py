@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, items, limits, sending, shapes
+from simplexmcp.sandbox import composing, errors, items, itemshapes, limits, sending, shapes
+from simplexmcp.sandbox.composing import ref_parts
 from simplexmcp.sandbox.roles import at_least, require_role
-from simplexmcp.sandbox.sending import ref_parts
 from simplexmcp.sandbox.times import seconds_of
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def _is_fresh(core: SimulatedCore, row: Item, limit: float) -> bool:
 def update(core: SimulatedCore, a: Arguments) -> Event:
     """`/_update item REF I [live=on] json {…}`."""
     value = a.object()
-    content = sending.message_content(value.get("msgContent"))
-    wanted = sending.mentions_argument(value.get("mentions"))
+    content = composing.message_content(value.get("msgContent"))
+    wanted = composing.mentions_argument(value.get("mentions"))
     live = a.on("live")
     chat = chat_of(core, a.text("ref"))
     group = core.group(int(chat[1:])) if chat[0] == "#" else None
@@ -306,7 +306,7 @@ def reaction_json(core: SimulatedCore, row: Item, direction: JsonObject, emoji: 
         "chatInfo": shapes.chat_info(core.state, row.chat, row.scope),
         "chatReaction": {
             "chatDir": direction,
-            "chatItem": shapes.chat_item(core.state, row, core.seconds()),
+            "chatItem": itemshapes.chat_item(core.state, row, core.seconds()),
             "sentAt": sent_at,
             "reaction": {"type": "emoji", "emoji": emoji},
         },

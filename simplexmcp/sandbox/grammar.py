@@ -18,6 +18,8 @@ from simplexmcp.sandbox import (
     groups,
     members,
     planning,
+    preparing,
+    queries,
     reading,
     sending,
     users,
@@ -50,7 +52,8 @@ _DOMAIN = r"(?: domain=(?P<domain>\S+))?"
 _LIVE = rf"(?: live=(?P<live>{_ONOFF}))?"
 _PAGE = (
     r"(?:count=(?P<count>\d+)|after=(?P<after>\d+) count=(?P<after_count>\d+)"
-    r"|before=(?P<before>\d+) count=(?P<before_count>\d+)|around=(?P<around>\d+) count=(?P<around_count>\d+)|initial=(?P<initial>\d+))"
+    r"|before=(?P<before>\d+) count=(?P<before_count>\d+)"
+    r"|around=(?P<around>\d+) count=(?P<around_count>\d+)|initial=(?P<initial>\d+))"
 )
 
 
@@ -78,7 +81,7 @@ def _table() -> list[_Command]:
         (ALWAYS, "/(?:_temp_folder|_files_folder|files_folder) (?P<path>.+)", users.ok),
         (ALWAYS, f"/set file paths {_JSON}", users.ok),
         (ALWAYS, f"/_files_encrypt {_ONOFF}", users.ok),
-        (ALWAYS, "/sql (?P<base>chat|agent) (?P<query>.+)", reading.sql),
+        (ALWAYS, "/sql (?P<base>chat|agent) (?P<query>.+)", queries.sql),
         (STARTED, f"/_servers {_U}", users.servers),
         (STARTED, "/(?P<protocol>smp|xftp) (?P<servers>.+)", users.set_servers),
         (STARTED, rf"/_groups {_U}(?: {_C})?(?: (?P<search>\S.*))?", groups.list_groups),
@@ -111,12 +114,12 @@ def _table() -> list[_Command]:
         (
             STARTED,
             rf"/_prepare contact {_U} {_LINKS}{_DOMAIN} (?P<json>\{{.*)",
-            connecting.prepare_contact,
+            preparing.prepare_contact,
         ),
         (
             STARTED,
             rf"/_prepare group {_U} {_LINKS}(?: direct=(?P<direct>{_ONOFF}))?{_DOMAIN} (?P<json>\{{.*)",
-            connecting.prepare_group,
+            preparing.prepare_group,
         ),
         (STARTED, f"/_connect contact {_C}{_INCOGNITO}{_MESSAGE}", connecting.connect_contact),
         (
@@ -150,8 +153,8 @@ def _table() -> list[_Command]:
         (STARTED, f"/_read chat items {_REF} {_IDS}", reading.read_items),
         (STARTED, f"/_read chat {_REF}", reading.read_chat),
         (STARTED, rf"/_reaction {_REF} (?P<item>\d+) (?P<add>{_ONOFF}) {_JSON}", editing.react),
-        (STARTED, r"/freceive (?P<file>\d+)(?: .*)?", reading.receive_file),
-        (STARTED, r"/fcancel (?P<file>\d+)", reading.cancel_file),
+        (STARTED, r"/freceive (?P<file>\d+)(?: .*)?", queries.receive_file),
+        (STARTED, r"/fcancel (?P<file>\d+)", queries.cancel_file),
         (STARTED, f"/_address {_U}", addresses.create),
         (STARTED, f"/_delete_address {_U}", addresses.delete),
         (USER, f"/_show_address {_U}", addresses.show),

@@ -80,7 +80,7 @@ def on_forwarded(core: SimulatedCore, group: Group, host: Member, body: JsonObje
     author = next((m for m in shapes.members_of(core.state, group.group_id) if m.member_id == body["memberId"]), None)
     if author is None or author.category == "user":
         return
-    inner = {**body["body"], "forwardedBy": host.member_key}
+    inner: JsonObject = {**body["body"], "forwardedBy": host.member_key}
     change = moderation.CHANGES.get(inner["x"])
     if change is not None:
         change(core, group, author, inner, body["ts"])
@@ -224,7 +224,7 @@ def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObje
 def _note_support(core: SimulatedCore, group: Group, member: Member, item: Item, scope: int) -> None:
     """Count a message of a support conversation with the member it is about."""
     about = core.state.members[scope] if scope else core.membership(group)
-    chat = about.support or {"chatTs": item.created, "unread": 0, "memberAttention": 0, "mentions": 0}
+    chat: JsonObject = about.support or {"unread": 0, "memberAttention": 0, "mentions": 0}
     chat = {**chat, "chatTs": item.created, "unread": chat["unread"] + 1}
     if scope and member.member_key == scope:
         group.attention += not chat["memberAttention"]
@@ -331,8 +331,8 @@ def _delete_group(core: SimulatedCore, group: Group, member: Member, body: JsonO
     if not at_least(member.role, author.role):
         return
     full = sending.allowed(core, group, "fullDelete", member)
-    mark = {"type": "moderated", "deletedTs": broker_time(ts), "by": member.member_key}
-    _emit_deleted(core, row, None if full else mark, by=member)
+    moderated: JsonObject = {"type": "moderated", "deletedTs": broker_time(ts), "by": member.member_key}
+    _emit_deleted(core, row, None if full else moderated, by=member)
 
 
 def _react(core: SimulatedCore, ref: str, member: Member | None, body: JsonObject, ts: float) -> None:

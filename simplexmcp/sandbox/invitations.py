@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import connecting, errors, groups, items, joining, profiles, shapes
+from simplexmcp.sandbox import errors, groups, items, joining, profiles, rows, shapes
 from simplexmcp.sandbox.network import HOP
 from simplexmcp.sandbox.roles import require_role
 from simplexmcp.sandbox.sending import require_contact
@@ -120,7 +120,7 @@ def join(core: SimulatedCore, group_id: int) -> Event:
     if own.status != "invited" or invitation is None:
         raise errors.command_error("group is not in invited status")
     host = next(m for m in shapes.members_of(core.state, group_id) if m.category == "host")
-    conn = connecting.new_connection(core, "member", "joined")
+    conn = rows.new_connection(core, "member", "joined")
     conn.entity_id = host.member_key
     host.conn_id = conn.conn_id
     own.status = "accepted"
@@ -149,7 +149,7 @@ def on_accept(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     if member is None or member.status != "invited":
         return
     member.status = "accepted"
-    member_conn = joining.connect_member(core, member, body["conn"])
+    member_conn = joining.member_connection(core, member, peer=body["conn"])
     core.post(member_conn, {"x": "group.joined", "from": [core.name, member_conn.agent_id]})
     core.after("member_ready", HOP * 2, conn=member_conn.agent_id)
     del conn

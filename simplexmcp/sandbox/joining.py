@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import associating, connecting, groups, history, items, profiles, shapes
+from simplexmcp.sandbox import associating, groups, history, items, profiles, rows, shapes
 from simplexmcp.sandbox.network import HOP
-from simplexmcp.sandbox.preferences import BUSINESS_PREFERENCES, full_group_preferences
+from simplexmcp.sandbox.preferences import full_group_preferences
 from simplexmcp.sandbox.times import broker_time
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_peer",
-    "connect_member",
-    "on_business_request",
+    "introduce",
+    "invite",
+    "member_connection",
     "on_group_request",
     "on_introduced",
     "on_introduction",
@@ -68,13 +69,9 @@ def _own_identity(core: SimulatedCore, group: Group) -> JsonObject:
     return {**_identity(core, own), "profile": profiles.member_profile(core, None, kind=False)}
 
 
-def connect_member(core: SimulatedCore, member: Member, peer: list[str]) -> Connection:
-    """The connection to an invited contact that accepts."""
-    return _member_connection(core, member, peer=peer)
-
-
-def _member_connection(core: SimulatedCore, member: Member, **fields: Any) -> Connection:
-    conn = connecting.new_connection(core, "member", "new", **fields)
+def member_connection(core: SimulatedCore, member: Member, **fields: Any) -> Connection:
+    """A new connection for a member."""
+    conn = rows.new_connection(core, "member", "new", **fields)
     conn.entity_id = member.member_key
     member.conn_id = conn.conn_id
     return conn
@@ -101,7 +98,7 @@ def on_group_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> No
         member.support = new_support(core)
     member.invited_by = {"type": "user"}
     member.invited_by_key = group.membership
-    conn = _member_connection(core, member, via_group_link=True, peer=data["from"])
+    conn = member_connection(core, member, via_group_link=True, peer=data["from"])
     conn.via_link = link.link_id
     scope = member.member_key if review else None
     event = {"type": "invitedViaGroupLink"}
@@ -112,10 +109,10 @@ def on_group_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> No
         groupInfo=core.group_json(group, members=before),
         member=core.member_json(member),
     )
-    _invite(core, group, member, conn)
+    invite(core, group, member, conn)
 
 
-def _invite(core: SimulatedCore, group: Group, member: Member, conn: Connection) -> None:
+def invite(core: SimulatedCore, group: Group, member: Member, conn: Connection) -> None:
     """Tell the joiner what group it is in and as whom; both sides are ready after that."""
     profile = group.profile
     if group.business is not None:
@@ -155,6 +152,8 @@ def on_member_ready(core: SimulatedCore, data: JsonObject) -> None:
     member.updated = core.now()
     associating.member_ready(core, member)
     core.emit("joinedGroupMember", groupInfo=core.group_json(group), member=core.member_json(member))
+    if member.support is not None and review:
+        member.support = {**member.support, "unread": 1, "memberAttention": 1}
     if not review:
         introduce(core, group, member, conn)
 
@@ -190,6 +189,11 @@ def on_invited(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     conn.chat_version = conn.peer_version = 19
     conn.status = "requested"
     you = body["you"]
+    card = core.state.contacts.get(conn.entity_id or 0) if conn.kind == "contact" else None
+    from_contact = None if card is None else core.contact_json(card)
+    if card is not None:
+        core.drop_contact(card)
+        conn.entity_id = None
     host = core.state.members.get(conn.entity_id or 0)
     prepared = host is not None
     if host is None:
@@ -203,7 +207,11 @@ def on_invited(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     own.updated = core.now()
     if body["business"] is not None:
         group.business = {**body["business"], "chatType": "business"}
-    core.emit("groupLinkConnecting", groupInfo=core.group_json(group), hostMember=core.member_json(host))
+    shown = {"groupInfo": core.group_json(group), "hostMember": core.member_json(host)}
+    if from_contact is not None:
+        core.emit("businessLinkConnecting", **shown, fromContact=from_contact)
+    else:
+        core.emit("groupLinkConnecting", **shown)
     conn.status = "accepted"
     if body["business"] is not None:
         host.max_version = 19
@@ -307,7 +315,7 @@ def on_introduction(core: SimulatedCore, group: Group, host: Member, body: JsonO
     member = add_peer(core, group, who, category="pre", status="intro-inv")
     host_conn = core.conn_of(host)
     assert host_conn is not None
-    conn = _member_connection(core, member, level=host_conn.level + 1, via_contact=host.contact_id)
+    conn = member_connection(core, member, level=host_conn.level + 1, via_contact=host.contact_id)
     core.post(host_conn, {"x": "pair.offer", "memberId": member.member_id, "conn": [core.name, conn.agent_id]})
 
 
@@ -326,7 +334,7 @@ def on_introduced(core: SimulatedCore, group: Group, host: Member, body: JsonObj
             member.status = "intro-inv"
             host_conn = core.conn_of(host)
             level = 1 if host_conn is None else host_conn.level + 1
-            conn = _member_connection(core, member, level=level, peer=body["conn"])
+            conn = member_connection(core, member, level=level, peer=body["conn"])
             core.post(conn, {"x": "pair.done", "from": [core.name, conn.agent_id]})
             core.after("pair_ready", HOP * 3, conn=conn.agent_id)
 
@@ -363,53 +371,3 @@ def on_pair_connected(core: SimulatedCore, group: Group, sender: Member, body: J
             for one, other in ((sender, member), (member, sender)):
                 if other.member_key in one.forwards:
                     one.forwards.remove(other.member_key)
-
-
-# Businesses
-
-
-def on_business_request(core: SimulatedCore, link: LinkRow, data: JsonObject) -> None:
-    """A customer asks through a business address: a group for the two of them."""
-    profile = data["profile"]
-    group_profile = {
-        "displayName": profile["displayName"],
-        "fullName": profile.get("fullName", ""),
-        "groupPreferences": BUSINESS_PREFERENCES,
-    }
-    group = groups.add_group(core, group_profile, core.now())
-    own = groups.add_membership(core, group, core.network.new_id(), role="owner", status="creator")
-    who = {"memberId": core.network.new_id(), "role": "member", "profile": profile}
-    member = add_peer(core, group, who, category="invitee", status="accepted")
-    member.invited_by = {"type": "user"}
-    member.invited_by_key = own.member_key
-    group.business = {"chatType": "customer", "businessId": own.member_id, "customerId": member.member_id}
-    core.emit_items(items.group_e2ee(core, group, None))
-    core.emit_items(*items.group_features(core, group, None))
-    reply = link.settings.get("autoReply")
-    ref = f"#{group.group_id}"
-    if reply is not None and data["welcomeId"] is not None:
-        connecting.own_message(core, ref, reply, data["welcomeId"])
-    if (message := data["message"]) is not None:
-        text = items.content_text(message)
-        parts, has_link = items.formatted(text)
-        content = {"type": "rcvMsgContent", "msgContent": message}
-        item = items.add_item(core, ref, content, text, member=member.member_key, formatted=parts, has_link=has_link)
-        core.emit_items(item)
-    conn = _member_connection(core, member, peer=data["from"])
-    conn.via_link = link.link_id
-    core.emit("acceptingBusinessRequest", groupInfo=core.group_json(group))
-    _invite(core, group, member, conn)
-    if reply is not None:
-        _business_reply(core, ref, conn, reply, data["welcomeId"], member)
-
-
-def _business_reply(
-    core: SimulatedCore, ref: str, conn: Connection, reply: JsonObject, welcome: str | None, member: Member
-) -> None:
-    if welcome is not None:
-        core.send(conn, [{"x": "msg.new", "id": welcome, "content": reply, "welcome": True}], after=HOP)
-        return
-    item = connecting.own_message(core, ref, reply, core.network.new_id())
-    item.delivery = {str(member.member_key): "new"}
-    core.emit_items(item)
-    core.send(conn, [{"x": "msg.new", "id": item.shared_id, "content": reply}], items=[item.item_id], after=HOP)

@@ -16,7 +16,7 @@ from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_clients
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from simplexmcp.sandbox.core import SimulatedCore
@@ -94,7 +94,7 @@ async def open_sandbox(
     port: int | None = None,
     population: bool = True,
     faults: Faults | None = None,
-) -> AsyncIterator[SandboxLink]:
+) -> AsyncGenerator[SandboxLink]:
     """A link to `profile`. The network lives in memory, or in the file `state`, which is made when missing; with
     `port` (0: any free one) it is also served on `ws://127.0.0.1:PORT/PROFILE`. UserError when the file is bad."""
     clock = trio_clock()

@@ -192,17 +192,19 @@ def accept(core: SimulatedCore, a: Arguments) -> Event:
     assert conn is not None
     before = shapes.current_members(core.state, group.group_id)
     member.status = "connected"
-    group.attention -= 1
+    group.attention -= member.support is None or member.support["memberAttention"] == 0
     member.role = a.text("role")
     core.send(conn, [{"x": "accepted.member", "role": member.role}])
     event = {"type": "memberConnected"}
     core.emit_items(items.group_event(core, group, event, "connected", member), members=before)
     joining.introduce(core, group, member, conn)
-    response = core.event("memberAccepted", groupInfo=core.group_json(group), member=core.member_json(member))
+    joined = core.group_json(group, members=before)
+    response = core.event("memberAccepted", groupInfo=joined, member=core.member_json(member))
     profile = _event_profile(core, member)
     accepted = {"type": "memberAccepted", "groupMemberId": member.member_key, "profile": profile}
     text = "you accepted this member"
-    core.emit_items_later(items.group_event(core, group, accepted, text, None, scope=member.member_key))
+    item = items.group_event(core, group, accepted, text, None, scope=member.member_key)
+    core.emit_items_later(item, members=before)
     return response
 
 

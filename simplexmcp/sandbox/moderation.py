@@ -164,13 +164,16 @@ def _on_accepted(core: SimulatedCore, group: Group, by: Member, body: JsonObject
     own = core.membership(group)
     if own.status != "pending_review":
         return
+    # The events still count the members from before.
+    count = shapes.current_members(core.state, group.group_id)
     own.status = "connected"
     own.role = body["role"]
-    core.emit_items(items.group_e2ee(core, group, by))
+    core.emit_items(items.group_e2ee(core, group, by), members=count)
     event = {"type": "userAccepted"}
-    core.emit_items(items.group_event(core, group, event, "accepted you", by))
-    core.emit_items(items.group_event(core, group, event, "accepted you", by, scope=0))
-    core.emit("userJoinedGroup", groupInfo=core.group_json(group), hostMember=core.member_json(by))
+    core.emit_items(items.group_event(core, group, event, "accepted you", by), members=count)
+    core.emit_items(items.group_event(core, group, event, "accepted you", by, scope=0), members=count)
+    joined = core.group_json(group, members=count)
+    core.emit("userJoinedGroup", groupInfo=joined, hostMember=core.member_json(by))
 
 
 CHANGES: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject, float], None]] = {

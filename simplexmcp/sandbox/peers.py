@@ -27,8 +27,8 @@ PREFIX = "people."
 
 PAST = 3600.0
 """Seconds before now at which the population was made."""
-THINKING = 0.6
-"""Seconds until somebody answers."""
+THINKING = 1.1
+"""Seconds until somebody answers: over one, as the times of received messages are whole seconds, and order a chat."""
 
 PEOPLE: dict[str, JsonObject] = {
     "directory": {
@@ -117,7 +117,9 @@ def _make(network: Network, now: list[float]) -> None:
         _make_address(network.core(PREFIX + name), name, domain, business, reply)
     _make_group(network, now, "trail", "mara", ("switchback", "juniper"))
     _make_group(network, now, "lantern", "juniper", ())
-    _do(network.core(PREFIX + "mara"), "/_member role #1 3 moderator")
+    mara = network.core(PREFIX + "mara")
+    switchback = next(m.member_key for m in mara.state.members.values() if m.name == "Switchback")
+    _do(mara, f"/_member role #1 {switchback} moderator")
     for name, text in _TALK:
         _settle(network, now)
         message = [{"msgContent": {"type": "text", "text": text}}]

@@ -71,7 +71,7 @@ def load(path: Path, clock: Callable[[], float], faults: Faults | None = None) -
         if data["format"] != FORMAT:
             raise UserError(f"{path} was written by another version of the sandbox. Delete it to start anew.")
         return _restore(data, clock, faults)
-    except (OSError, ValueError, KeyError, TypeError) as e:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
         raise UserError(f"{path} is not a state file of the sandbox ({e}). Delete it to start anew.") from e
 
 

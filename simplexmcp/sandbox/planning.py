@@ -159,6 +159,9 @@ def known_contact(core: SimulatedCore, full: str) -> Contact | None:
 
 def _contact_plan(core: SimulatedCore, wanted: str, *, short: bool) -> tuple[str, JsonObject] | None:
     for row in core.state.contacts.values():
+        card = core.state.profiles[row.profile_id].data.get("contactLink")
+        if row.conn_id is None and row.prepared is None and card and link_identity(card) == wanted:
+            return "contactAddress", {"type": "contactViaAddress", "contact": core.contact_json(row)}
         link = contact_link(row)
         if row.user_id != core.user.user_id or link is None or link_identity(link) != wanted:
             continue

@@ -1,4 +1,4 @@
-"""Reading: chats and their pages, item details, marking as read, and the few database queries that are used."""
+"""Reading: chats and their pages, item details, marking as read."""
 
 from __future__ import annotations
 
@@ -6,32 +6,25 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, shapes
+from simplexmcp.sandbox import errors, itemshapes, shapes
+from simplexmcp.sandbox.composing import ref_parts
 from simplexmcp.sandbox.editing import chat_of, find_item
-from simplexmcp.sandbox.sending import ref_parts
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
     from simplexmcp.sandbox.core import Event, SimulatedCore
-    from simplexmcp.sandbox.state import Contact, Group, Item
+    from simplexmcp.sandbox.state import Group, Item
 
 __all__ = [
-    "cancel_file",
     "get_chat",
     "item_info",
     "list_chats",
     "list_contacts",
     "read_chat",
     "read_items",
-    "receive_file",
-    "sql",
 ]
 
 JsonObject = dict[str, Any]
-
-
-def _is_card(core: SimulatedCore, row: Contact) -> bool:
-    return row.conn_id is None and row.prepared is None and row.contact_id not in core.state.requests
 
 
 def list_contacts(core: SimulatedCore, a: Arguments) -> Event:
@@ -101,7 +94,7 @@ def _chat_preview(core: SimulatedCore, ref: str, extra: Any) -> JsonObject:
     last = core.index.last(ref)
     if last is not None and last.content["type"] == "chatBanner" and len(core.index.keys(ref)) == 1:
         last = None
-    shown = [] if last is None else [shapes.chat_item(core.state, last, core.seconds())]
+    shown = [] if last is None else [itemshapes.chat_item(core.state, last, core.seconds())]
     stats = _stats(core, _rows(core, ref, None))
     return {"chatInfo": shapes.chat_info(core.state, ref), "chatItems": shown, "chatStats": stats}
 
@@ -146,10 +139,12 @@ def get_chat(core: SimulatedCore, a: Arguments) -> Event:
             raise errors.store_error("groupMemberNotFound", groupMemberId=scope)
     page = _Page(core, chat, scope, a)
     shown, stats, navigation = page.read()
+    if scope == 0 and a.has("initial"):
+        _open_support(core, core.group(number))
     now = core.seconds()
     out = {
         "chatInfo": shapes.chat_info(core.state, chat, scope),
-        "chatItems": [shapes.chat_item(core.state, row, now) for row in shown],
+        "chatItems": [itemshapes.chat_item(core.state, row, now) for row in shown],
         "chatStats": stats,
     }
     response = core.event("apiChat", chat=out)
@@ -163,6 +158,13 @@ def _notes(core: SimulatedCore, ref: str) -> Event:
     if int(ref[1:]) != core.user.notes_id:
         raise errors.store_error("noteFolderNotFound", noteFolderId=int(ref[1:]))
     return core.event("apiChat", chat=_chat_preview(core, "*", core.user))
+
+
+def _open_support(core: SimulatedCore, group: Group) -> None:
+    """Looking at the own support conversation begins it."""
+    own = core.membership(group)
+    if own.support is None:
+        own.support = {"chatTs": core.now(), "unread": 0, "memberAttention": 0, "mentions": 0}
 
 
 class _Page:
@@ -292,11 +294,12 @@ def _view(core: SimulatedCore, row: Item) -> None:
 def read_items(core: SimulatedCore, a: Arguments) -> Event:
     """`/_read chat items REF IDS`: others' ids are ignored."""
     chat = _reading_chat(core, a.text("ref"))
+    _, _, scope = ref_parts(a.text("ref"))
     for number in a.numbers("ids"):
         row = core.state.items.get(number)
         if row is not None and row.chat == chat:
             _view(core, row)
-            if row.scope is not None:
+            if scope is not None and row.scope == scope:
                 _note_read(core, core.group(int(chat[1:])), row)
     return core.event("itemsReadForChat", chatInfo=shapes.chat_info(core.state, chat))
 
@@ -328,79 +331,3 @@ def read_chat(core: SimulatedCore, a: Arguments) -> Event:
         group.attention -= member.support["memberAttention"] > 0
         member.support = {**member.support, "unread": 0, "memberAttention": 0, "mentions": 0}
     return core.event("memberSupportChatRead", groupInfo=core.group_json(group), member=core.member_json(member))
-
-
-# Files: there are none in this network yet
-
-
-def receive_file(core: SimulatedCore, a: Arguments) -> Event:
-    """`/freceive F …`: no file has this number."""
-    del core
-    raise errors.store_error("userNotFoundByFileId", fileId=a.number("file"))
-
-
-def cancel_file(core: SimulatedCore, a: Arguments) -> Event:
-    """`/fcancel F`: no file has this number."""
-    del core
-    raise errors.store_error("fileNotFound", fileId=a.number("file"))
-
-
-# Database queries
-
-_PENDING = re.compile(
-    r"SELECT count\(\*\)( AS \w+)? FROM snd_message_deliveries WHERE failed = 0"
-    r"(?: AND conn_id IN \((?P<conns>.*)\))?\s*;?",
-    re.IGNORECASE | re.DOTALL,
-)
-_CAST = re.compile(r"CAST\('(?P<id>[^']*)' AS BLOB\)", re.IGNORECASE)
-_CONNS = re.compile(r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d+).*", re.IGNORECASE | re.DOTALL)
-
-
-_AGE = re.compile(
-    r"UPDATE chat_items SET item_ts = '(?P<ts>[-\d]+ [:.\d]+)', created_at = '(?P<created>[-\d]+ [:.\d]+)'"
-    r" WHERE chat_item_id = (?P<item>\d+)",
-    re.IGNORECASE,
-)
-
-
-def sql(core: SimulatedCore, a: Arguments) -> Event:
-    """`/sql …`: pending deliveries, the connections of a group, making an item older, and nothing else."""
-    query = a.text("query").strip()
-    if a.text("base") == "agent" and (m := _PENDING.fullmatch(query)):
-        return _pending(core, m)
-    if a.text("base") == "chat" and (m := _CONNS.fullmatch(query)):
-        return _group_connections(core, int(m["group"]))
-    if a.text("base") == "chat" and (m := _AGE.fullmatch(query)) and int(m["item"]) in core.state.items:
-        return _age(core, core.state.items[int(m["item"])], m["ts"], m["created"])
-    if query.rstrip(";").casefold() == "select 1":
-        return {"type": "sQLResult", "rows": ["1", "1"]}
-    raise errors.not_modelled("this SQL query")
-
-
-def _pending(core: SimulatedCore, m: re.Match[str]) -> Event:
-    wanted = None if m["conns"] is None else {c["id"] for c in _CAST.finditer(m["conns"])}
-    waiting = core.network.waiting(core.name)
-    count = sum(len(d["bodies"]) for d in waiting if wanted is None or _raw(d["conn"]) in wanted)
-    return {"type": "sQLResult", "rows": ["count(*)", str(count)]}
-
-
-def _age(core: SimulatedCore, row: Item, ts: str, created: str) -> Event:
-    core.index.remove(row)
-    row.ts, row.created = ts.replace(" ", "T") + "Z", created.replace(" ", "T") + "Z"
-    core.index.add(row)
-    return {"type": "sQLResult", "rows": []}
-
-
-def _raw(agent_id: str) -> str:
-    from base64 import urlsafe_b64decode
-
-    return urlsafe_b64decode(agent_id).decode()
-
-
-def _group_connections(core: SimulatedCore, group_id: int) -> Event:
-    rows = [
-        _raw(conn.agent_id)
-        for member in shapes.members_of(core.state, group_id)
-        if (conn := core.conn_of(member)) is not None
-    ]
-    return {"type": "sQLResult", "rows": ["agent_conn_id", *rows] if rows else []}

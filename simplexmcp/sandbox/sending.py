@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, items, limits, markdown, profiles
-from simplexmcp.sandbox.arguments import strict_json
+from simplexmcp.sandbox.composing import KNOWN, composed, ref_parts
 from simplexmcp.sandbox.preferences import full_group_preferences
 from simplexmcp.sandbox.roles import ACTIVE, PENDING, at_least
 from simplexmcp.sandbox.shapes import members_of
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
+    from simplexmcp.sandbox.composing import Composed
     from simplexmcp.sandbox.core import Event, SimulatedCore
     from simplexmcp.sandbox.state import Connection, Contact, Group, Item, Member
 
@@ -21,9 +22,7 @@ __all__ = [
     "check_features",
     "group_scope",
     "mention_ids",
-    "message_content",
     "recipients",
-    "ref_parts",
     "require_contact",
     "require_sender",
     "send",
@@ -32,35 +31,6 @@ __all__ = [
 ]
 
 JsonObject = dict[str, Any]
-
-_NEEDED: dict[str, tuple[tuple[str, type], ...]] = {
-    "text": (),
-    "link": (("preview", dict),),
-    "image": (("image", str),),
-    "video": (("image", str), ("duration", int)),
-    "voice": (("duration", int),),
-    "file": (),
-    "report": (("reason", str),),
-    "chat": (("chatLink", dict),),
-}
-_KEPT: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "link": ("text", "preview"),
-    "image": ("text", "image"),
-    "video": ("text", "image", "duration"),
-    "voice": ("text", "duration"),
-    "file": ("text",),
-}
-
-
-@dataclass
-class Composed:
-    """One message of a `/_send`."""
-
-    content: JsonObject
-    mentions: dict[str, int]
-    quoted: int | None
-    file: bool
 
 
 @dataclass
@@ -71,73 +41,10 @@ class Recipient:
     member: Member | None = None
 
 
-def message_content(value: Any) -> JsonObject:
-    """A MSGCONTENT from a command: known types are checked and cut to their keys, others are kept as they are."""
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise errors.parse_error()
-    kind = value["type"]
-    if kind not in _NEEDED:
-        return value
-    if not isinstance(value.get("text"), str):
-        raise errors.parse_error()
-    for key, needed in _NEEDED[kind]:
-        if not isinstance(value.get(key), needed):
-            raise errors.parse_error()
-    return {
-        "type": kind,
-        **{key: value[key] for key in _KEPT.get(kind, tuple(value)) if key in value and key != "type"},
-    }
-
-
-def _mentions(value: Any) -> dict[str, int]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(type(key) is int for key in value.values()):
-        raise errors.parse_error()
-    return value
-
-
-def mentions_argument(value: Any) -> dict[str, int]:
-    """`mentions` of an edit, which must be there."""
-    if value is None:
-        raise errors.parse_error()
-    return _mentions(value)
-
-
-def _composed(a: Arguments) -> list[Composed]:
-    if not a.has("json"):
-        return [Composed({"type": "text", "text": a.text("text")}, {}, None, file=False)]
-    value = strict_json(a.text("json"))
-    if not isinstance(value, list) or not value:
-        raise errors.parse_error()
-    out: list[Composed] = []
-    for one in value:
-        if not isinstance(one, dict):
-            raise errors.parse_error()
-        quoted = one.get("quotedItemId")
-        if quoted is not None and type(quoted) is not int:
-            raise errors.parse_error()
-        source = one.get("fileSource")
-        if source is not None and (not isinstance(source, dict) or not isinstance(source.get("filePath"), str)):
-            raise errors.parse_error()
-        content = message_content(one.get("msgContent"))
-        out.append(Composed(content, _mentions(one.get("mentions")), quoted, file=source is not None))
-    return out
-
-
-def ref_parts(text: str) -> tuple[str, int, int | None]:
-    """`#5(_support:13)` → ("#", 5, 13); `(_support)` is scope 0, none None."""
-    head, _, scope = text.removesuffix("(as_group=on)").partition("(")
-    if not scope:
-        return head[0], int(head[1:]), None
-    _, _, member = scope.rstrip(")").partition(":")
-    return head[0], int(head[1:]), int(member) if member else 0
-
-
 def send(core: SimulatedCore, a: Arguments) -> Event:
     """`/_send REF …`."""
     sign, number, scope = ref_parts(a.text("ref"))
-    messages = _composed(a)
+    messages = composed(a)
     live = a.on("live")
     if sign == "*":
         raise errors.not_modelled("notes to oneself")
@@ -431,6 +338,6 @@ def _quoted_content(new: JsonObject, quoted: JsonObject, row: Item) -> JsonObjec
     known = new["type"] in ("text", "voice", "file", "report")
     if known and quoted["type"] != "file":
         return quoted
-    if known or new["type"] in _HEAVY or new["type"] not in _NEEDED:
+    if known or new["type"] in _HEAVY or new["type"] not in KNOWN:
         return {"type": "text", "text": row.text}
     return quoted

@@ -16,8 +16,8 @@ __all__ = ["acknowledge", "on_receipt", "on_sent"]
 
 JsonObject = dict[str, Any]
 
-RECEIPT = 0.2
-"""Seconds from receiving a message to its receipt at the sender: receipts are slower than messages."""
+RECEIPT = {"member": 0.08, "contact": 0.6}
+"""Seconds from receiving a message to its receipt at the sender, by the kind of the connection: slower than messages."""
 RECEIPT_MEMBERS = 20
 """Receipts are sent in groups up to this many members."""
 
@@ -66,7 +66,7 @@ def acknowledge(core: SimulatedCore, conn: Connection, received: list[str]) -> N
         if member is None or current_members(core.state, member.group_id) > RECEIPT_MEMBERS:
             return
     assert conn.peer is not None
-    core.network.schedule(conn.peer[0], "receipt", {"to": conn.peer[1], "ids": received}, after=RECEIPT)
+    core.network.schedule(conn.peer[0], "receipt", {"to": conn.peer[1], "ids": received}, after=RECEIPT[conn.kind])
 
 
 def on_receipt(core: SimulatedCore, data: JsonObject) -> None:

@@ -50,7 +50,10 @@ def parse_target(text: str) -> Target | None:
 
 def _short_target(m: re.Match[str], text: str) -> Target | None:
     kind = {"a": "contact", "g": "group", "c": "channel", "r": "relay", "i": "invitation"}[m["kind"]]
-    query = dict(part.partition("=")[::2] for part in (m["query"] or "").split("&") if part)
+    query: dict[str, str] = {}
+    for part in (m["query"] or "").split("&"):
+        key, _, value = part.partition("=")
+        query[key] = value
     if m["host"] is None and not query.get("h"):
         return None
     if "/" not in m["key"] and kind == "invitation":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simplexmcp.tools.desk import INSTRUCTIONS, AgentTools
+from simplexmcp.tools.desk import AgentTools
 from simplexmcp.tools.leave import leave_chat
 
-__all__ = ["INSTRUCTIONS", "AgentTools", "leave_chat"]
+__all__ = ["AgentTools", "leave_chat"]

@@ -132,7 +132,7 @@ class _ConnectJob:
         kit = self._kit
         with clearly():
             plan = await _plan(kit, self._arguments)
-            if plan.verdict == "known" and plan.chat is not None and plan.name == self._plan.name:
+            if plan.verdict == "known" and plan.chat is not None and self._plan.name in ("", plan.name):
                 self._collect(action, plan.chat)
                 return self._done(plan.chat, connected=plan.chat.state == "connected")
             if plan.shown != self._plan.shown:
@@ -158,7 +158,6 @@ class _ConnectJob:
         self.inbox.gap = True
 
     def _done(self, chat: Chat | None, *, connected: bool) -> dict[str, Any]:
-        self.started.set()
         if connected:
             self.connected_at = trio.current_time()
         name = chat.name if chat is not None and chat.name else self._plan.name

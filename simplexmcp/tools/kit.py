@@ -18,6 +18,7 @@ from simplexmcp import messages
 from simplexmcp.chats import Chat, chat_of, is_ref
 from simplexmcp.core.api import count
 from simplexmcp.errors import CoreError, Refused
+from simplexmcp.tools.lanes import Lanes
 from simplexmcp.tools.trouble import GONE_TAGS
 from simplexmcp.watch import Arrival
 
@@ -98,6 +99,7 @@ class Kit:
     watch: Watch
     clock: Clock
     shelf: Shelf = field(default_factory=Shelf)
+    lanes: Lanes = field(default_factory=Lanes)
 
     async def chat(self, ref: str) -> Chat:
         """The chat `ref` as it is now. Raises Refused for a name, an unknown chat and the control chat."""

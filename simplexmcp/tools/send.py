@@ -119,11 +119,12 @@ class _SendJob:
         kit, draft = self._kit, self._draft
         ref = draft.chat.ref
         with clearly():
-            chat = await _again(kit, draft)
-            await kit.actions.confirm(action, chat)
-            # From before the send: a reply may be seen before the core's answer to it.
-            inbox = action.kept.enter_context(kit.watch.collect(ref))
-            sent = await kit.api.send_messages(ref, [draft.composed])
+            async with kit.lanes.turn(ref, action.number):
+                chat = await _again(kit, draft)
+                await kit.actions.confirm(action, chat)
+                # From before the send: a reply may be seen before the core's answer to it.
+                inbox = action.kept.enter_context(kit.watch.collect(ref))
+                sent = await kit.api.send_messages(ref, [draft.composed])
         number = messages.item_id(sent[0].get("chatItem"))
         if number is None:
             raise Refused("The core took the message but did not tell its number; look at the chat.")

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 async def test_flow_6_a_standing_approval_carries_later_sends_until_it_is_revoked(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world, world.flow() as flow, world.person("Bob") as bob:
         group, chat = await join_trail(flow, bob)
-        first = await flow.result_of(
-            "send", "I want to send a message", f"approve {chat} all", chat=chat, text="one"
-        )
+        first = await flow.result_of("send", "I want to send a message", f"approve {chat} all", chat=chat, text="one")
         assert first["status"] == "done"
         assert await flow.card("Approved for group") == (
             f"Approved for group Trail ({chat}) by Alice. /'revoke {chat}'"

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 async def test_flow_12_the_list_is_printed_then_obeyed(tmp_path: Path) -> None:
-    async with open_world(tmp_path) as world, world.person("Alice") as alice, world.person("Helper", bot=True) as helper:
+    async with (
+        open_world(tmp_path) as world,
+        world.person("Alice") as alice,
+        world.person("Helper", bot=True) as helper,
+    ):
         server = await world.serve(owners="")
         assert "The link adds an observer. Its ID and name are printed when it joins." in server.lines.all
         ref = await alice.join(await server.link())
@@ -100,4 +104,5 @@ async def test_flow_12_an_owner_who_leaves_approves_no_more(tmp_path: Path) -> N
         assert await flow.server.lines.see("no longer an owner") == (
             "Alice (member 2) is no longer an owner. No owners remain: restart the server with --reset-owners"
         )
-        assert (await flow.agent.call("connect", target=address))["error"].startswith("The agent has no approving owner.")
+        refused = await flow.agent.call("connect", target=address)
+        assert refused["error"].startswith("The agent has no approving owner.")

@@ -21,8 +21,8 @@ from simplexmcp import serve
 from simplexmcp.core.api import ChatApi, count
 from simplexmcp.core.websocket import open_websocket
 from simplexmcp.options import ServeOptions
-from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.driver import trio_clock
+from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_network
 from tests.fakes import TrioClock
 

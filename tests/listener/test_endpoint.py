@@ -100,6 +100,12 @@ async def test_an_error_says_its_sentence_in_the_text() -> None:
         assert (result["isError"], result["content"][0]["text"]) == (True, "There is no chat @9.")
 
 
+def test_the_kernel_traces_nothing() -> None:
+    from simplexmcp.listener.kernel import Kernel
+
+    assert Kernel(FakeTools()).server.middleware == []
+
+
 async def test_an_empty_result_is_not_an_empty_text() -> None:
     async def nothing(_arguments: Any, _call: Call) -> ToolResult:
         return ToolResult({})

@@ -123,6 +123,13 @@ async def test_a_token_that_is_no_text_is_only_wrong() -> None:
         assert (await client.begin_of(b"POST"))[0] == 401
 
 
+async def test_two_hosts_are_no_host() -> None:
+    async with listening() as server, server.client() as client:
+        head = "".join(f"{name}: {value}\r\n" for name, value in client.head(content_length="0"))
+        await client.stream.send_all(f"POST /mcp HTTP/1.1\r\nhost: evil.example\r\n{head}\r\n".encode())
+        assert (await client.begin_of(b"POST"))[0] == 400
+
+
 async def test_a_token_that_comes_twice_is_refused_even_when_both_are_right() -> None:
     async with listening() as server, server.client() as client:
         assert await status_of(client, extra=[("authorization", f"Bearer {TOKEN}")]) == 401
@@ -220,11 +227,13 @@ async def test_a_body_of_exactly_the_limit_passes() -> None:
         assert await status_of(client, PING + b" " * (1001 - len(PING))) == 413
 
 
-async def test_large_uploads_that_are_refused_leave_no_connection_behind() -> None:
+@pytest.mark.parametrize("token", ["wrong", TOKEN])
+async def test_large_uploads_that_are_refused_leave_no_connection_behind(token: str) -> None:
     async def upload(chunked: bool) -> None:
         async with server.client() as client:
             kind = {"transfer_encoding": "chunked"} if chunked else {"content_length": str(20 << 20)}
-            head = "".join(f"{name}: {value}\r\n" for name, value in client.head(authorization="Bearer x", **kind))
+            headers = client.head(authorization=f"Bearer {token}", **kind)
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers)
             part = b"x" * 65536
             part = b"10000\r\n" + part + b"\r\n" if chunked else part
             with trio.fail_after(10):
@@ -232,7 +241,7 @@ async def test_large_uploads_that_are_refused_leave_no_connection_behind() -> No
                     await client.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + part * 320)
                     if chunked:
                         await client.stream.send_all(b"0\r\n\r\n")
-                    assert (await client.begin_of(b"POST"))[0] == 401
+                    assert (await client.begin_of(b"POST"))[0] == (413 if token == TOKEN else 401)
                 except trio.BrokenResourceError:
                     # The answer may be lost to a client that is still sending; the connection is closed then.
                     return

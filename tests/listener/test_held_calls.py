@@ -389,6 +389,21 @@ async def test_a_result_for_a_client_that_has_left_is_not_settled(generation: st
         assert tools.settled == []
 
 
+async def test_a_result_that_the_sdk_turns_into_an_error_is_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp import MCPError
+
+    def broken(*_: Any) -> None:
+        raise MCPError(code=-32603, message="cannot say it")
+
+    monkeypatch.setattr("mcp_types.methods.serialize_server_result", broken)
+    async with listening() as server, server.client() as client:
+        await begin(client, "modern", "list")
+        assert (await client.reply()).message["error"]["message"] == "cannot say it"
+        assert server.tools.started == ["list"]
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.tools.settled == []
+
+
 async def test_a_defect_in_settling_is_logged_and_the_connection_lives(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> None:
         raise RuntimeError("cannot forget")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from tests.listener.helpers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from trio.testing import MockClock
 
@@ -228,6 +229,38 @@ async def test_cancelled_it_leaves_at_once_even_when_a_client_does_not_read() ->
     await until_living(tasks)
 
 
+async def large(_arguments: dict[str, Any], _call: Call) -> ToolResult:
+    return ToolResult({"text": "x" * 10_000_000}, settle=lambda: pytest.fail("not delivered"))
+
+
+async def test_a_result_that_is_not_read_delays_the_end_by_the_grace_only_and_nobody_new_comes_in() -> None:
+    async with listening(FakeTools({"send": large}), limits=Limits(grace=0.3)) as running, running.client() as client:
+        client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await client.call("send")
+        await running.tools.until(lambda: running.tools.started == ["send"])
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        running.closing.finish("bye")
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert not running.ended.is_set()
+        with pytest.raises(OSError, match="failed"):
+            await running.connect()
+        with trio.fail_after(2):
+            await running.ended.wait()
+
+
+async def test_cancelled_it_leaves_at_once_even_when_a_result_is_not_read() -> None:
+    tasks = living()
+    with trio.fail_after(5):
+        async with listening(FakeTools({"send": large})) as running, running.client() as client:
+            client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await client.call("send")
+            await running.tools.until(lambda: running.tools.started == ["send"])
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            start = trio.current_time()
+    assert trio.current_time() - start < 1
+    await until_living(tasks)
+
+
 async def test_no_task_is_left_when_it_has_ended() -> None:
     root = trio.lowlevel.current_root_task()
     assert root is not None
@@ -283,22 +316,74 @@ async def test_answers_leave_in_one_packet() -> None:
         assert data.startswith(b"HTTP/1.1 200")
 
 
-async def test_an_aborted_connection_ends_a_write_that_waits() -> None:
+@asynccontextmanager
+async def pair() -> AsyncIterator[tuple[Connection, socket.socket]]:
+    """A connection and the client's end of it."""
     left, right = socket.socketpair()
-    stream = trio.SocketStream(trio.socket.from_stdlib_socket(left))
-    connection = Connection(stream)
+    right.settimeout(5)
     with right, trio.fail_after(5):
-        async with trio.open_nursery() as nursery:
+        async with trio.SocketStream(trio.socket.from_stdlib_socket(left)) as stream:
+            yield Connection(stream), right
 
-            async def write() -> None:
-                with trio.CancelScope(shield=True), pytest.raises(trio.ClosedResourceError):
-                    await connection.send_all(b"x" * 10_000_000)
 
-            nursery.start_soon(write)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-            connection.abort()
+async def test_an_aborted_connection_ends_a_write_that_waits() -> None:
+    async with pair() as (connection, _client), trio.open_nursery() as nursery:
+
+        async def write() -> None:
+            with trio.CancelScope(shield=True), pytest.raises(trio.ClosedResourceError):
+                await connection.send_all(b"x" * 10_000_000)
+
+        nursery.start_soon(write)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        connection.abort()
+    assert connection.scope.cancel_called
+
+
+async def test_only_the_announced_write_settles_and_only_once() -> None:
+    async with pair() as (connection, client):
+        settled: list[str] = []
+        await connection.send_all(b"a")
+        connection.on_delivery(lambda: settled.append("b"))
+        assert settled == []
+        await connection.send_all(b"b")
+        await connection.send_all(b"c")
+        assert settled == ["b"]
+        assert client.recv(9) == b"abc"
+
+
+async def test_a_write_that_fails_or_comes_after_the_end_settles_nothing() -> None:
+    settled: list[str] = []
+    async with pair() as (connection, client):
+        client.shutdown(socket.SHUT_WR)
+        assert await connection.receive_some() == b""
+        connection.on_delivery(lambda: settled.append("after the end"))
+        await connection.send_all(b"x")
+    async with pair() as (connection, client):
+        client.close()
+        connection.on_delivery(lambda: settled.append("broken"))
+        with pytest.raises(trio.BrokenResourceError):
+            await connection.send_all(b"x" * 10_000_000)
         assert connection.scope.cancel_called
+    assert settled == []
+
+
+async def test_a_defect_on_one_connection_is_logged_and_ends_only_that(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from hypercorn.trio.tcp_server import TCPServer
+
+    async def broken(_self: TCPServer) -> None:
+        raise RuntimeError("odd bytes")
+
+    async with listening() as running:
+        with monkeypatch.context() as patch:
+            patch.setattr(TCPServer, "run", broken)
+            async with running.client() as client:
+                assert await client.closed()
+        async with running.client() as client:
+            assert (await client.ask(rpc("ping"))).status == 200
+    assert "odd bytes" in caplog.text
 
 
 async def test_a_closing_finished_before_the_start_ends_the_listener_at_its_start() -> None:

@@ -67,6 +67,11 @@ class Person:
             numbers.append(sent["chatItems"][0]["chatItem"]["meta"]["itemId"])
         return numbers
 
+    def edit(self, ref: str, number: int, text: str) -> None:
+        """Change an own message, or end a live one."""
+        body = {"msgContent": {"type": "text", "text": text}, "mentions": {}}
+        self.do(f"/_update item {ref} {number} json {json.dumps(body)}")
+
     def texts(self) -> list[str]:
         """What it was sent."""
         items = [e["chatItem"] for event in self.events if event["type"] == "newChatItems" for e in event["chatItems"]]

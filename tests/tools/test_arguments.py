@@ -24,7 +24,11 @@ from simplexmcp.tools import arguments
         (arguments.Send, {"chat": "@4", "text": "t", "idle": 0}, "`idle` must be at least 1."),
         (arguments.Send, {"chat": "@4", "text": "t", "mention": 5}, "`mention` must be a list."),
         (arguments.Send, {"chat": "@4", "text": "t", "mention": ["x"]}, "`mention.0` must be a whole number."),
-        (arguments.Send, {"chat": "@4", "text": "t", "mention": [2**70]}, "`mention.0` must be at most 9223372036854775807."),
+        (
+            arguments.Send,
+            {"chat": "@4", "text": "t", "mention": [2**70]},
+            "`mention.0` must be at most 9223372036854775807.",
+        ),
         (arguments.Receive, {"limit": 0}, "`limit` must be at least 1."),
         (arguments.Receive, {"limit": 101}, "`limit` must be at most 100."),
         (arguments.Receive, {"limit": 1.5}, "`limit` must be a whole number."),
@@ -32,11 +36,19 @@ from simplexmcp.tools import arguments
         (arguments.Receive, {"chat": "x" * 201}, "`chat` must have at most 200 characters."),
         (arguments.Connect, {"target": "x", "incognito": "perhaps"}, "`incognito` must be true or false."),
         (arguments.Connect, {"target": "x", "message": ""}, "`message` must not be empty."),
-        (arguments.Connect, {"target": "x\udc00"}, "`target` holds half of a character (a lone surrogate), which no message can carry; remove it."),
-        (arguments.ListChats, {"\ud800": 1}, r"`\ud800` holds half of a character (a lone surrogate), which no message can carry; remove it."),
+        (
+            arguments.Connect,
+            {"target": "x\udc00"},
+            "`target` holds half of a character (a lone surrogate), which no message can carry; remove it.",
+        ),
+        (
+            arguments.ListChats,
+            {"\ud800": 1},
+            r"`\ud800` holds half of a character (a lone surrogate), which no message can carry; remove it.",
+        ),
         (arguments.ListChats, {"all\n": True}, r"`all\n` is not an argument of list."),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_one_sentence(model: Any, given_: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         arguments.checked(model, given_)

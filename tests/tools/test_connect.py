@@ -41,10 +41,12 @@ def group_link(inner: str = "ok", *, direct: bool = True, **more: Any) -> dict[s
 def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     made.core.plans = {
-        DIRECTORY: address("SimpleX Directory", verifiedDomain={"nameTLD": "simplex", "domain": "directory", "subDomain": []}),
+        DIRECTORY: address(
+            "SimpleX Directory", verifiedDomain={"nameTLD": "simplex", "domain": "directory", "subDomain": []}
+        ),
         ADDRESS: address(),
         GROUP: group_link(),
-    }  # fmt: skip
+    }
     return made
 
 
@@ -78,9 +80,15 @@ async def test_a_name_is_prepared_and_connected_after_the_owners_word(world: Wor
         content = await running.result()
         assert [m["text"] for m in content.pop("messages")] == ["Welcome!", "hello"]
         assert content == {
-            "action": 1, "status": "done", "decided_by": "Alice", "chat": "@4", "name": "SimpleX Directory",
-            "kind": "bot", "connected": True, "more": 0,
-        }  # fmt: skip
+            "action": 1,
+            "status": "done",
+            "decided_by": "Alice",
+            "chat": "@4",
+            "name": "SimpleX Directory",
+            "kind": "bot",
+            "connected": True,
+            "more": 0,
+        }
         assert [c.partition(" {")[0] for c in world.core.commands if "onnect" in c or "repare" in c] == [
             f"/_connect plan 1 {DIRECTORY}",
             f"/_connect plan 1 {DIRECTORY}",
@@ -102,13 +110,34 @@ async def test_a_name_is_prepared_and_connected_after_the_owners_word(world: Wor
     [
         (ADDRESS, {}, address(), [f"/_connect 1 incognito=off {FULL} {SHORT}"]),
         (ADDRESS, {"incognito": True}, address(), [f"/_connect 1 incognito=on {FULL} {SHORT}"]),
-        (ADDRESS, {"message": "hi"}, address(), [f"/_prepare contact 1 {FULL} {SHORT}", '/_connect contact @4 incognito=off json {"type":"text","text":"hi"}']),
-        (ADDRESS, {"message": "hi"}, address("Shop", business=True), [f"/_prepare contact 1 {FULL} {SHORT}", '/_connect group #4 incognito=off json {"type":"text","text":"hi"}']),
+        (
+            ADDRESS,
+            {"message": "hi"},
+            address(),
+            [
+                f"/_prepare contact 1 {FULL} {SHORT}",
+                '/_connect contact @4 incognito=off json {"type":"text","text":"hi"}',
+            ],
+        ),
+        (
+            ADDRESS,
+            {"message": "hi"},
+            address("Shop", business=True),
+            [
+                f"/_prepare contact 1 {FULL} {SHORT}",
+                '/_connect group #4 incognito=off json {"type":"text","text":"hi"}',
+            ],
+        ),
         (GROUP, {}, group_link(), [f"/_connect 1 incognito=off {FULL} {SHORT}"]),
-        (GROUP, {}, group_link(direct=False), [f"/_prepare group 1 {FULL} {SHORT} direct=off", "/_connect group #4 incognito=off"]),
+        (
+            GROUP,
+            {},
+            group_link(direct=False),
+            [f"/_prepare group 1 {FULL} {SHORT} direct=off", "/_connect group #4 incognito=off"],
+        ),
         (ADDRESS, {}, address(inner="connectingConfirmReconnect"), [f"/_connect 1 incognito=off {FULL} {SHORT}"]),
     ],
-)  # fmt: skip
+)
 async def test_each_plan_has_its_join_method(
     world: World, target: str, arguments: dict, plan: dict, commands: list[str]
 ) -> None:
@@ -293,8 +322,13 @@ async def test_a_known_target_is_a_result_without_an_action(world: World) -> Non
     async with world.running():
         world.core.plans[ADDRESS] = address(inner="known", contact=contact(4))
         assert await world.use("connect", target=ADDRESS) == {
-            "status": "known", "chat": "@4", "name": "Helper", "kind": "bot", "connected": True, "state": "connected",
-        }  # fmt: skip
+            "status": "known",
+            "chat": "@4",
+            "name": "Helper",
+            "kind": "bot",
+            "connected": True,
+            "state": "connected",
+        }
         assert world.actions.listed() == []
 
 

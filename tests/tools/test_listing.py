@@ -29,7 +29,15 @@ async def test_list_shows_chats_with_their_state_and_not_the_control_chat(world:
         world.core.add(
             contact(2, "SimpleX Status", status=None, profile={"displayName": "S", "contactLink": "simplex:/"})
         )
-        world.core.add(group(9, "News", status="left", useRelays=True, groupProfile={"displayName": "News", "publicGroup": {"groupType": "channel"}}))  # fmt: skip
+        world.core.add(
+            group(
+                9,
+                "News",
+                status="left",
+                useRelays=True,
+                groupProfile={"displayName": "News", "publicGroup": {"groupType": "channel"}},
+            )
+        )
         assert await world.use("list") == {
             "agent": "My Agent",
             "chats": [
@@ -57,9 +65,13 @@ async def test_list_shows_actions_until_their_result_was_delivered(world: World,
         await world.posted()
         [action] = (await world.use("list"))["actions"]
         assert action == {
-            "action": 1, "tool": "send", "input": {"chat": "@4", "text": "x" * 500 + "… (600 characters)"},
-            "state": "pending", "open": True, "expires": "2026-12-01T11:00:00Z",
-        }  # fmt: skip
+            "action": 1,
+            "tool": "send",
+            "input": {"chat": "@4", "text": "x" * 500 + "… (600 characters)"},
+            "state": "pending",
+            "open": True,
+            "expires": "2026-12-01T11:00:00Z",
+        }
         await world.approve()
         await running.result()
         assert (await world.use("list"))["actions"] == []

@@ -48,8 +48,14 @@ async def test_nothing_is_sent_before_the_owner_approves(world: World, mock_cloc
         assert world.board.posts[0].startswith("I want to send a message to bot Helper (@4): `hello`")
         assert await world.approve() is None
         assert await running.result() == {
-            "action": 1, "status": "done", "decided_by": "Alice", "chat": "@4", "item": 101, "responses": [], "more": 0,
-        }  # fmt: skip
+            "action": 1,
+            "status": "done",
+            "decided_by": "Alice",
+            "chat": "@4",
+            "item": 101,
+            "responses": [],
+            "more": 0,
+        }
         assert world.core.did("/_send") == ['/_send @4 json [{"msgContent":{"type":"text","text":"hello"}}]']
         assert world.actions.find(("send", "@4", "hello", None, ())) is None
 
@@ -242,6 +248,45 @@ async def test_cancelled_at_any_await_there_is_one_send_and_each_reply_once(tmp_
     raise AssertionError("the call never ended")
 
 
+async def test_sends_that_are_approved_together_go_out_in_their_order(tmp_path: Path) -> None:
+    for run in range(5):
+        (tmp_path / str(run)).mkdir()
+        world = World(tmp_path / str(run))
+        world.core.add(contact(4))
+        async with world.running():
+            for number in range(1, 9):
+                world.start("send", chat="@4", text=f"m{number}")
+                await world.posted(number)
+            world.actions.approve_sends("@4", ALICE)
+            await wait_all_tasks_blocked()
+            assert [c.rpartition('"text":"')[2][:2] for c in world.core.did("/_send")] == [f"m{n}" for n in range(1, 9)]
+
+
+async def test_a_send_that_is_stopped_in_its_lane_lets_the_others_go(world: World) -> None:
+    async with world.running():
+        entered: list[int] = []
+
+        async def go(number: int, scope: trio.CancelScope) -> None:
+            with scope:
+                async with world.tools._kit.lanes.turn("@4", number):
+                    entered.append(number)
+                    await trio.sleep_forever()
+
+        async with trio.open_nursery() as nursery:
+            scopes = {number: trio.CancelScope() for number in (1, 2, 3)}
+            for number, scope in scopes.items():
+                nursery.start_soon(go, number, scope)
+            await wait_all_tasks_blocked()
+            assert entered == [1]
+            scopes[2].cancel()
+            await wait_all_tasks_blocked()
+            scopes[1].cancel()
+            await wait_all_tasks_blocked()
+            assert entered == [1, 3]
+            scopes[3].cancel()
+        assert world.tools._kit.lanes._waiting == {}
+
+
 # What was shown is what is done
 
 
@@ -319,21 +364,36 @@ async def test_a_link_lost_during_the_send_tells_that_nobody_knows_and_is_not_re
     ("arguments", "error"),
     [
         ({"chat": "@9", "text": "t"}, "There is no chat @9; call list to see the chats."),
-        ({"chat": "#15", "text": "t", "reply_to": 31}, "Item 31 is no message of #15; use history to find the message."),
-        ({"chat": "#15", "text": "t", "reply_to": 99}, "Item 99 is no message of #15; use history to find the message."),
+        (
+            {"chat": "#15", "text": "t", "reply_to": 31},
+            "Item 31 is no message of #15; use history to find the message.",
+        ),
+        (
+            {"chat": "#15", "text": "t", "reply_to": 99},
+            "Item 99 is no message of #15; use history to find the message.",
+        ),
         ({"chat": "#15", "text": "t", "mention": [47]}, "Member 47 is not in #15."),
         ({"chat": "#15", "text": "t", "mention": [46]}, "Member 46 is not in #15."),
         ({"chat": "@4", "text": "t", "mention": [44]}, "@4 is no group, so nobody can be mentioned there."),
         ({"chat": "@4", "text": ""}, "`text` must not be empty."),
         ({"chat": "@4"}, "`text` is missing."),
-        ({"chat": "@4", "text": "\ud800"}, "`text` holds half of a character (a lone surrogate), which no message can carry; remove it."),
+        (
+            {"chat": "@4", "text": "\ud800"},
+            "`text` holds half of a character (a lone surrogate), which no message can carry; remove it.",
+        ),
         ({"chat": "#15", "text": "t", "mention": [1, 2, 3, 4]}, "`mention` must have at most 3 entries."),
         ({"chat": "Helper", "text": "t"}, '"Helper" is a name, not a chat ID; use one of @4 (bot Helper).'),
         ({"chat": "trai", "text": "t"}, '"trai" is a name, not a chat ID; use one of #15 (group Trail).'),
-        ({"chat": "Nobody", "text": "t"}, '"Nobody" is no chat ID, and no chat has such a name; call list to see the chats.'),
-        ({"chat": "#015", "text": "t"}, '"#015" is no chat ID, and no chat has such a name; call list to see the chats.'),
+        (
+            {"chat": "Nobody", "text": "t"},
+            '"Nobody" is no chat ID, and no chat has such a name; call list to see the chats.',
+        ),
+        (
+            {"chat": "#015", "text": "t"},
+            '"#015" is no chat ID, and no chat has such a name; call list to see the chats.',
+        ),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_sent_is_refused_without_an_action(world: World, arguments: dict, error: str) -> None:
     async with world.running():
         result = await world.call("send", **arguments)
@@ -365,9 +425,12 @@ async def test_the_longest_text_passes_and_one_byte_more_is_refused(world: World
         (group(16, status="left"), "#16 is not connected (left), so no message can be sent."),
         (contact(16, status="joined"), "@16 is not connected (connecting), so no message can be sent."),
         (contact(16, status=None, preparedContact={}), "@16 is not connected (unknown), so no message can be sent."),
-        (group(16, role="owner", customData={"simplexMcp": {"control": True}}), "#16 is the chat of your owners, which no tool can use; call list to see your chats."),
+        (
+            group(16, role="owner", customData={"simplexMcp": {"control": True}}),
+            "#16 is the chat of your owners, which no tool can use; call list to see your chats.",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_a_chat_where_the_agent_cannot_write_is_refused(world: World, chat: dict, error: str) -> None:
     async with world.running():
         ref = world.core.add(chat)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,12 @@ async def test_connecting_to_a_bot_gives_its_welcome_once(tmp_path: Path, autoju
         helper = world.person("Helper Bot", bot=True)
         link = helper.address(reply="Welcome! Send /help")
         content = await world.use("connect", target=link, wait=60, idle=2)
-        assert (content["status"], content["connected"], content["kind"], content["name"]) == ("done", True, "bot", "Helper Bot")
+        assert (content["status"], content["connected"], content["kind"], content["name"]) == (
+            "done",
+            True,
+            "bot",
+            "Helper Bot",
+        )
         assert texts(content["messages"]) == ["Welcome! Send /help"]
         assert (await world.use("receive"))["messages"] == []
         assert (await world.use("connect", target=link))["status"] == "known"
@@ -44,7 +48,9 @@ async def test_connecting_to_a_bot_gives_its_welcome_once(tmp_path: Path, autoju
 async def test_a_message_goes_along_with_a_prepared_request(tmp_path: Path, autojump_clock: MockClock) -> None:
     async with simulation(tmp_path) as world:
         helper = world.person("Helper Bot", bot=True)
-        content = await world.use("connect", target=helper.address(reply="Welcome!"), message="please accept", wait=60, idle=2)
+        content = await world.use(
+            "connect", target=helper.address(reply="Welcome!"), message="please accept", wait=60, idle=2
+        )
         assert content["connected"] is True
         assert texts(content["messages"]) == ["Welcome!"]
         assert helper.texts() == ["please accept"]
@@ -83,7 +89,9 @@ async def test_nobody_answers_and_then_somebody_does(tmp_path: Path, autojump_cl
         assert (await world.use("connect", target=link, message="hi"))["connected"] is True
 
 
-async def test_a_sent_message_gets_its_replies_and_leaves_nothing_unread(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_a_sent_message_gets_its_replies_and_leaves_nothing_unread(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
 
@@ -114,11 +122,19 @@ async def test_a_group_with_history_quotes_and_mentions(tmp_path: Path, autojump
         sent = await world.use("send", chat=ref, text="yes", reply_to=question["item"], mention=[sender])
         assert sent["status"] == "done", sent
         await trio.sleep(1)
-        [got] = [e["chatItem"] for event in alice.events if event["type"] == "newChatItems" for e in event["chatItems"] if e["chatItem"]["content"]["type"] == "rcvMsgContent"]  # fmt: skip
+        [got] = [
+            e["chatItem"]
+            for event in alice.events
+            if event["type"] == "newChatItems"
+            for e in event["chatItems"]
+            if e["chatItem"]["content"]["type"] == "rcvMsgContent"
+        ]
         assert got["meta"]["itemText"] == "@Alice yes"
         assert got["quotedItem"]["content"]["text"] == "older question"
         assert got["meta"]["userMention"] is True
-        assert (await world.use("send", chat=ref, text="x", reply_to=99999))["error"].startswith("Item 99999 is no message")
+        assert (await world.use("send", chat=ref, text="x", reply_to=99999))["error"].startswith(
+            "Item 99999 is no message"
+        )
 
 
 async def test_many_unread_messages_come_in_pages(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -136,23 +152,30 @@ async def test_many_unread_messages_come_in_pages(tmp_path: Path, autojump_clock
         assert mores == [170, 110, 50, 0]
 
 
-async def test_edits_live_messages_and_deletions_are_as_their_sender_left_them(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_edits_live_messages_and_deletions_are_as_their_sender_left_them(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         edited, deleted = bob.say("@4", "wrong", "secret")
-        bob.do(f"/_update item @4 {edited} json {json.dumps({'msgContent': {'type': 'text', 'text': 'right'}, 'mentions': {}})}")
+        bob.edit("@4", edited, "right")
         bob.do(f"/_delete item @4 {deleted} broadcast")
         live = bob.do('/_send @4 live=on json [{"msgContent":{"type":"text","text":"ty"}}]')
         number = live["chatItems"][0]["chatItem"]["meta"]["itemId"]
         await trio.sleep(1)
         content = await world.use("receive", chat=ref)
-        assert [(m["text"], m.get("edited"), m.get("deleted")) for m in content["messages"]] == [("right", True, None), ("", None, True)]
+        assert [(m["text"], m.get("edited"), m.get("deleted")) for m in content["messages"]] == [
+            ("right", True, None),
+            ("", None, True),
+        ]
         assert content["more"] == 1
-        bob.do(f"/_update item @4 {number} json {json.dumps({'msgContent': {'type': 'text', 'text': 'typed'}, 'mentions': {}})}")
+        bob.edit("@4", number, "typed")
         assert texts((await world.use("receive", chat=ref, wait=60))["messages"]) == ["typed"]
 
 
-async def test_leaving_tells_the_other_side_and_the_number_starts_afresh(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_leaving_tells_the_other_side_and_the_number_starts_afresh(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     async with simulation(tmp_path) as world:
         bob, ref = await befriend(world)
         bob.say("@4", "unread when it went")
@@ -180,7 +203,9 @@ async def test_a_deleted_link_is_refused_without_an_action(tmp_path: Path, autoj
         bob = world.person("Bob")
         link = bob.address()
         bob.do("/_delete_address 1")
-        assert (await world.use("connect", target=link))["error"] == "The link was deleted, or it is a one-time link that was used."
+        assert (await world.use("connect", target=link))[
+            "error"
+        ] == "The link was deleted, or it is a one-time link that was used."
         assert world.actions.listed() == []
 
 
@@ -196,7 +221,9 @@ async def test_a_send_lost_with_the_link_is_not_sent_again(tmp_path: Path, autoj
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_with_a_link_that_is_lost_at_random_each_message_comes_once(tmp_path: Path, autojump_clock: MockClock, seed: int) -> None:
+async def test_with_a_link_that_is_lost_at_random_each_message_comes_once(
+    tmp_path: Path, autojump_clock: MockClock, seed: int
+) -> None:
     chance = random.Random(seed)
     async with simulation(tmp_path, mode="host") as world:
         bob, ref = await befriend(world)

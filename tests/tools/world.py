@@ -43,24 +43,39 @@ def contact(number: int, name: str = "Helper", *, bot: bool = True, status: str 
         }
     }
     return {
-        "contactId": number, "localDisplayName": name, "profile": profile, "contactStatus": "active",
-        "createdAt": "2026-11-30T21:00:00Z", **(connection if status else {}), **more,
-    }  # fmt: skip
+        "contactId": number,
+        "localDisplayName": name,
+        "profile": profile,
+        "contactStatus": "active",
+        "createdAt": "2026-11-30T21:00:00Z",
+        **(connection if status else {}),
+        **more,
+    }
 
 
 def group(number: int, name: str = "Trail", *, role: str = "member", status: str = "connected", **more: Any) -> Wire:
     membership = {"groupMemberId": 1, "memberId": f"me-{name}", "memberRole": role, "memberStatus": status}
     return {
-        "groupId": number, "useRelays": False, "localDisplayName": name, "createdAt": "2026-11-30T21:00:00Z",
-        "groupProfile": {"displayName": name, "fullName": ""}, "membership": membership, **more,
-    }  # fmt: skip
+        "groupId": number,
+        "useRelays": False,
+        "localDisplayName": name,
+        "createdAt": "2026-11-30T21:00:00Z",
+        "groupProfile": {"displayName": name, "fullName": ""},
+        "membership": membership,
+        **more,
+    }
 
 
 def member(number: int, name: str, **more: Any) -> Wire:
     return {
-        "groupMemberId": number, "memberId": f"m-{number}", "memberRole": "member", "memberStatus": "connected",
-        "localDisplayName": name, "memberProfile": {"displayName": name, "fullName": ""}, **more,
-    }  # fmt: skip
+        "groupMemberId": number,
+        "memberId": f"m-{number}",
+        "memberRole": "member",
+        "memberStatus": "connected",
+        "localDisplayName": name,
+        "memberProfile": {"displayName": name, "fullName": ""},
+        **more,
+    }
 
 
 def info(chat: Wire) -> Wire:
@@ -68,9 +83,16 @@ def info(chat: Wire) -> Wire:
 
 
 def item(
-    number: int, text: str = "hello", *, own: bool = False, unread: bool = True, by: Wire | None = None, live: bool = False,
-    service: bool = False, **meta: Any,
-) -> Wire:  # fmt: skip
+    number: int,
+    text: str = "hello",
+    *,
+    own: bool = False,
+    unread: bool = True,
+    by: Wire | None = None,
+    live: bool = False,
+    service: bool = False,
+    **meta: Any,
+) -> Wire:
     way = "Snd" if own else "Rcv"
     side = {"type": f"group{way}", **({} if own else {"groupMember": by})} if by else {"type": f"direct{way}"}
     tag = "sndMsgContent" if own else "rcvMsgContent"
@@ -80,12 +102,19 @@ def item(
     return {
         "chatDir": side,
         "meta": {
-            "itemId": number, "itemTs": f"2026-11-30T21:00:{number % 60:02}Z", "itemText": text, "itemEdited": False,
-            "itemStatus": {"type": "sndNew" if own else "rcvNew" if unread else "rcvRead"}, "userMention": False,
-            **({"itemLive": True} if live else {}), **meta,
+            "itemId": number,
+            "itemTs": f"2026-11-30T21:00:{number % 60:02}Z",
+            "itemText": text,
+            "itemEdited": False,
+            "itemStatus": {"type": "sndNew" if own else "rcvNew" if unread else "rcvRead"},
+            "userMention": False,
+            **({"itemLive": True} if live else {}),
+            **meta,
         },
-        "content": content, "mentions": {}, "reactions": [],
-    }  # fmt: skip
+        "content": content,
+        "mentions": {},
+        "reactions": [],
+    }
 
 
 @dataclass
@@ -178,15 +207,36 @@ class FakeCore:
             (r"/_connect plan 1 (\S+)", self._plan),
             (r"/_prepare contact 1 (\S+) (\S+) (?:domain=(\S+) )?(.*)", self._prepare),
             (r"/_prepare group 1 (\S+) (\S+) direct=off (.*)", self._prepare_channel),
-            (r"/_connect contact @(\d+) .*", lambda n: {"type": "startedConnectionToContact", "contact": self._chat(f"@{n}").info["contact"]}),
-            (r"/_connect group #(\d+) .*", lambda n: {"type": "startedConnectionToGroup", "groupInfo": self._chat(f"#{n}").info["groupInfo"]}),
-            (r"/_connect contact 1 incognito=\w+ (\d+)", lambda n: {"type": "sentInvitationToContact", "contact": self._chat(f"@{n}").info["contact"]}),
+            (
+                r"/_connect contact @(\d+) .*",
+                lambda n: {"type": "startedConnectionToContact", "contact": self._chat(f"@{n}").info["contact"]},
+            ),
+            (
+                r"/_connect group #(\d+) .*",
+                lambda n: {"type": "startedConnectionToGroup", "groupInfo": self._chat(f"#{n}").info["groupInfo"]},
+            ),
+            (
+                r"/_connect contact 1 incognito=\w+ (\d+)",
+                lambda n: {"type": "sentInvitationToContact", "contact": self._chat(f"@{n}").info["contact"]},
+            ),
             (r"/_connect 1 incognito=\w+ .*", lambda: {"type": "sentInvitation", "connection": {"pccConnId": 77}}),
-            (r"/_contacts 1", lambda: {"type": "contactsList", "contacts": [c.info["contact"] for c in self.chats.values() if "contact" in c.info]}),
-            (r"/_groups 1", lambda: {"type": "groupsList", "groups": [c.info["groupInfo"] for c in self.chats.values() if "groupInfo" in c.info]}),
+            (
+                r"/_contacts 1",
+                lambda: {
+                    "type": "contactsList",
+                    "contacts": [c.info["contact"] for c in self.chats.values() if "contact" in c.info],
+                },
+            ),
+            (
+                r"/_groups 1",
+                lambda: {
+                    "type": "groupsList",
+                    "groups": [c.info["groupInfo"] for c in self.chats.values() if "groupInfo" in c.info],
+                },
+            ),
             (r"/_leave #(\d+)", self._leave),
             (r"/_delete (\S+) full(?: notify=off)?", self._delete),
-        ]  # fmt: skip
+        ]
 
     def _chat(self, ref: str) -> FakeChat:
         if ref not in self.chats:
@@ -196,8 +246,9 @@ class FakeCore:
     def _list(self) -> Wire:
         chats = [
             {"chatInfo": c.info, "chatItems": c.items[-1:], "chatStats": self._stats(c)}
-            for ref, c in self.chats.items() if "(" not in ref
-        ]  # fmt: skip
+            for ref, c in self.chats.items()
+            if "(" not in ref
+        ]
         return {"type": "apiChats", "chats": chats}
 
     def _stats(self, chat: FakeChat | None) -> Wire:

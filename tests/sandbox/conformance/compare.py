@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Mapping", "differences"]
+__all__ = ["TWO_WORDS", "Mapping", "differences"]
 
 TIMES = frozenset((
     "itemTs", "createdAt", "updatedAt", "chatTs", "sentAt", "deletedTs", "userMemberProfileSentAt",
@@ -44,8 +44,9 @@ LISTS = {
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TWO_WORDS = re.compile("[A-Z][a-z]+[A-Z][a-z]+(_[0-9]+)?")
 """The name of an incognito profile."""
-UNKNOWN = 7
-"""Characters of the name of a member of whom only the id is known."""
+NAMES = frozenset(("displayName", "localDisplayName"))
+RANDOM_NAME = re.compile("(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{7}")
+"""The name of a member of whom only a made up id is known."""
 LONG = 12
 """Shorter values are not looked for inside of texts."""
 
@@ -79,12 +80,6 @@ class Mapping:
     def recorded(self, core: str, kind: str, simulated: int) -> int:
         """The recorded id for a simulated one, or that one itself."""
         return self.numbers_back.get((core, kind, simulated), simulated)
-
-    def starts(self, recorded: str, simulated: str) -> bool:
-        """Whether both are the beginning of one mapped value (the name of a member of whom only the id is known)."""
-        return len(recorded) == UNKNOWN and any(
-            there.startswith(recorded) and here.startswith(simulated) for there, here in self.texts.items()
-        )
 
     def rewritten(self, text: str) -> str:
         """A recorded text with the simulated values in place of the recorded ones."""
@@ -128,6 +123,9 @@ def _kind_of(key: str, recorded: dict[str, Any]) -> str | None:
     """What a number of an object counts, where that depends on the object."""
     if key == "entityId":
         return {"member": "member", "contact": "contact"}.get(recorded.get("connType", ""))
+    if key == "connId" and recorded.get("connType") == "member":
+        # Members of a group connect with each other in random order.
+        return f"connection {recorded['agentConnId']}"
     if key == "indexInGroup" and recorded[key] > 0:
         # Members are introduced in random order.
         return f"place in group {recorded['groupId']}"
@@ -167,9 +165,12 @@ def _same(core: str, key: str, recorded: Any, simulated: Any, mapping: Mapping) 
     if isinstance(recorded, str):
         if TIME.fullmatch(recorded) and (key in TIMES or key == "viewed"):
             return _same_time(key, recorded, simulated)
-        if key in RANDOM or (TWO_WORDS.fullmatch(recorded) and TWO_WORDS.fullmatch(simulated)):
+        random = key in RANDOM or (TWO_WORDS.fullmatch(recorded) and TWO_WORDS.fullmatch(simulated))
+        if key in NAMES and RANDOM_NAME.fullmatch(recorded) and RANDOM_NAME.fullmatch(simulated):
+            random = True
+        if random:
             return mapping.text(recorded, simulated)
-        return recorded == simulated or mapping.rewritten(recorded) == simulated or mapping.starts(recorded, simulated)
+        return recorded == simulated or mapping.rewritten(recorded) == simulated
     if isinstance(recorded, int) and not isinstance(recorded, bool) and key in NUMBERS:
         return mapping.number(core, NUMBERS[key], recorded, simulated)
     return bool(recorded == simulated)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.recorded import frames
+from tests.sandbox.conformance.compare import TWO_WORDS
 from tests.sandbox.conformance.world import NOT_REPLAYED, SECOND
 
 __all__ = ["Act", "Event", "Recording", "settled"]
@@ -48,6 +50,12 @@ class Event:
     body: dict[str, Any]
 
     @property
+    def about_a_file(self) -> bool:
+        """Whether it would not come without the file that was sent: nobody waits for it in a replay."""
+        items = self.body.get("chatItems") or [self.body.get("chatItem") or {}]
+        return "File" in self.body["type"] or any("file" in item.get("chatItem", {}) for item in items)
+
+    @property
     def source(self) -> str:
         """The name of the member of a group whose message made this event: what comes from several is not in order."""
         items = self.body.get("chatItems") or [self.body.get("chatItem") or {}]
@@ -56,7 +64,8 @@ class Event:
             direction.get("groupMember"),
             *(self.body.get(key) for key in ("byMember", "hostMember", "member_", "member")),
         ]
-        return next((m["memberProfile"]["displayName"] for m in members if isinstance(m, dict)), "")
+        name = next((m["memberProfile"]["displayName"] for m in members if isinstance(m, dict)), "")
+        return "incognito" if TWO_WORDS.fullmatch(name) else name
 
 
 @dataclass
@@ -82,6 +91,11 @@ class Recording:
             if (name, step) not in NOT_REPLAYED:
                 recording._add(line, frame, step, lines)
         return recording
+
+    def longest(self) -> str:
+        """The longest text of a message in an answer."""
+        texts = re.findall(r'"itemText": ("(?:[^"\\]|\\.)*")', json.dumps([act.answer for act in self.acts]))
+        return str(json.loads(max(texts, key=len)))
 
     def _add(self, line: int, frame: dict[str, Any], step: str, lines: list[tuple[int, dict[str, Any]]]) -> None:
         core = self._core(line, frame)

@@ -17,13 +17,15 @@ from simplexmcp.sandbox.network import Network
 from tests.sandbox.conformance.compare import Mapping, differences
 from tests.sandbox.conformance.recording import Act, Event, Recording, settled
 from tests.sandbox.conformance.rewriting import links, rewritten
-from tests.sandbox.conformance.world import CUT, ONLY, PEOPLE, USERLESS, WORLD
+from tests.sandbox.conformance.world import CUT, LONGEST, ONLY, PEOPLE, USERLESS, WORLD
 
 __all__ = ["Finding", "Outcome", "replay"]
 
 START = 1_796_076_000.0
 """The evening of the recordings, in seconds since the epoch."""
 END = 10**9
+PATIENCE = 5.0
+"""Something that comes later than that was not waited for."""
 PAUSE = 2.0
 """A gap of so many seconds in a recording: everything had come to rest."""
 
@@ -126,23 +128,34 @@ class _Replay:
         """Work until every core has said what it said in the recording before `line`."""
         while self.pending and self.pending[0].line < line:
             event = self.pending.popleft()
-            self.wanted[event.core] += 1
+            self.wanted[event.core] += not event.about_a_file
             self._keep(event).recorded.append(event)
         for _ in range(100_000):
-            if all(self.counts[core] >= count for core, count in self.wanted.items()):
+            if self._enough():
                 return
             wait = self.network.deliver()
-            if wait is None:
+            if wait is None or wait > PATIENCE or self._enough():
                 return
             self.now += max(wait, 1e-6)
+
+    def _reach(self, when: float) -> None:
+        """Work until a time has come."""
+        while (wait := self.network.deliver()) is not None and self.now + wait <= when:
+            self.now += max(wait, 1e-6)
+
+    def _enough(self) -> bool:
+        return all(self.counts[core] >= count for core, count in self.wanted.items())
 
     def run(self) -> Outcome:
         before = 0.0
         for act in self.recording.acts:
             self.step, self.line = act.step, act.line
-            if act.time - before >= PAUSE:
-                self._quiet()
+            rest = act.time - before >= PAUSE
+            if rest:
+                self._reach(self.start + act.time)
             self._until(act.line)
+            if rest:
+                self.counts.update(self.wanted)  # a difference must not shift all that follows
             before = act.time
             if act.command is not None and act.command.startswith("/sql agent"):
                 self._quiet()  # it asks what has not been delivered yet, some time after a command
@@ -161,6 +174,7 @@ class _Replay:
             self.network.relay_up(whom[0] == "up")
         elif what == "send":
             core, chat, *texts = whom
+            texts = [self.recording.longest() if text == LONGEST else text for text in texts]
             messages = json.dumps([{"msgContent": {"type": "text", "text": text}} for text in texts])
             self.network.core(core).command(rewritten(core, f"/_send {chat} json {messages}", self.mapping))
             self._quiet()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.recorded import WIRE
-from tests.sandbox.conformance.replay import Outcome
 from tests.sandbox.conformance.replayed import replayed
+
+if TYPE_CHECKING:
+    from tests.sandbox.conformance.replay import Outcome
 
 
 def _shown(value: Any, width: int) -> str:

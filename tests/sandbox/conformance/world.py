@@ -3,7 +3,7 @@ commands whose frames were left out of a file."""
 
 from __future__ import annotations
 
-__all__ = ["CUT", "NOT_REPLAYED", "ONLY", "PEOPLE", "SECOND", "USERLESS", "WORLD"]
+__all__ = ["CUT", "LONGEST", "NOT_REPLAYED", "ONLY", "PEOPLE", "SECOND", "USERLESS", "WORLD"]
 
 PEOPLE: dict[str, dict[str, object]] = {
     "agent": {"displayName": "My Agent", "fullName": "", "peerType": "bot"},
@@ -27,6 +27,7 @@ USERLESS = frozenset({("01-first-start-lib", "agent"), ("15b-lib", "agent")})
 SECOND = {("15-more", "agent"): (166, "agent without files")}
 """From this line on the name stands for another core, with an own database."""
 
+LONGEST = "the longest text of the recording"
 Action = tuple[str, ...]
 
 WORLD: dict[tuple[str, int], tuple[Action, ...]] = {
@@ -60,7 +61,7 @@ WORLD: dict[tuple[str, int], tuple[Action, ...]] = {
     ("10-restart", 343): tuple(("send", "bob", "@4", f"nobody listens {n}") for n in range(30)),
     ("10-restart", 377): (("stop", "agent"),),
     ("12-websocket", 90): tuple(("send", "bob", "@4", f"to two clients {n}") for n in range(40)),
-    ("14-misc", 67): (("send", "agent", "@4", "x" * 15488),),
+    ("14-misc", 67): (("send", "agent", "@4", LONGEST),),
     ("14-misc", 91): (("stop", "agent"),),
     ("15-more", 153): (("stop", "agent"), ("start", "agent")),
 }
