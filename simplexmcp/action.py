@@ -43,6 +43,10 @@ class Board(Protocol):
         """Post a card; its item ID. Raises CoreError, and Refused when the core finds another command in it."""
         ...
 
+    async def find(self, text: str) -> int | None:
+        """The newest own post with exactly this text, when there is one. Raises CoreError."""
+        ...
+
     async def edit(self, item: int, card: cards.Card) -> None:
         """Replace a card's text; as a new message when the card cannot be edited. Raises CoreError."""
         ...
@@ -85,6 +89,7 @@ class Action:
         self.error: str | None = None
         self.result: dict[str, Any] = {}
         self.card: int | None = None
+        self.unsure: str | None = None  # the text of a card that may have been posted when the link was lost
         self.open = 0
         self.decided = trio.Event()  # no longer pending
         self.ended = trio.Event()  # has its outcome; what waits for replies goes on from here

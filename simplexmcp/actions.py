@@ -281,6 +281,8 @@ class Actions:
                 action.card = await self._board.post(card)
                 self._journal.write(action.number, durable=False, card=action.card)
         except (CoreError, Refused) as error:
+            if isinstance(error, LinkLost) and error.tag != "link/down":
+                action.unsure = card.text
             if action.state not in FINAL:
                 action.error = f"The action could not be asked: {error}"
                 self._end(action, Move.GONE if action.state is State.PENDING else Move.FAIL)
@@ -351,15 +353,18 @@ class Actions:
         """Edit the card, or post the outcome of an action without one; over a lost link, when it is back."""
         card = cards.outcome_card(action.request.subject, action.number, action.outcome)
         while True:
-            back = self._link_back
+            back, posting = self._link_back, False
             try:
+                if action.card is None and action.unsure is not None:
+                    action.card = await self._board.find(action.unsure)
                 if action.card is not None:
                     await self._board.edit(action.card, card)
                 elif self._direct(action) and action.state is not State.CANCELLED:
+                    posting = True
                     await self._board.post(card)
             except LinkLost as error:
                 # A post that was in flight may be there already; an edit is the same when it is made twice.
-                if self._stopping or (action.card is None and error.tag != "link/down"):
+                if self._stopping or (posting and error.tag != "link/down"):
                     raise
                 await back.wait()
             else:

@@ -101,8 +101,10 @@ def asking(subject: Subject, number: int) -> Card:
     match subject:
         case ConnectSubject():
             words = (f"approve {number}", f"reject {number}")
-        case SendSubject(chat=chat):
+        case SendSubject(chat=chat) if not chat.scoped:
             words = (f"approve {chat.ref} {number}", f"approve {chat.ref} all", f"reject {chat.ref} {number}")
+        case SendSubject(chat=chat):  # no standing approval covers a conversation with a group's admins
+            words = (f"approve {chat.ref} {number}", f"reject {chat.ref} {number}")
         case LeaveSubject(chat=chat):
             words = (f"approve {chat.ref} {number}", f"reject {chat.ref} {number}")
     text, more = _sentence(subject, "I want to ", done=False, number=number)

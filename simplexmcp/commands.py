@@ -96,13 +96,15 @@ Command: TypeAlias = Approve | ApproveAll | Reject | Revoke | Show | Leave | Sim
 
 _NUMBER = r"([1-9][0-9]{0,8})"
 _CHAT = r"([@#][1-9][0-9]{0,8})"
+# A card of a message to a group's admins, or to one member: only its own number can be decided there.
+_TALK = r"([@#][1-9][0-9]{0,8}(?:\(_support(?::[1-9][0-9]{0,8})?\))?)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _FORMS: list[tuple[re.Pattern[str], str]] = [
     (re.compile(rf"approve {_NUMBER}", re.ASCII), "approve"),
-    (re.compile(rf"approve {_CHAT} {_NUMBER}", re.ASCII), "approve-in"),
+    (re.compile(rf"approve {_TALK} {_NUMBER}", re.ASCII), "approve-in"),
     (re.compile(rf"approve {_CHAT} all(?: ([1-9][0-9]{{0,3}})([mhd])?)?", re.ASCII), "approve-all"),
     (re.compile(rf"reject {_NUMBER}", re.ASCII), "reject"),
-    (re.compile(rf"reject {_CHAT} {_NUMBER}", re.ASCII), "reject-in"),
+    (re.compile(rf"reject {_TALK} {_NUMBER}", re.ASCII), "reject-in"),
     (re.compile(rf"revoke {_CHAT}", re.ASCII), "revoke"),
     (re.compile(rf"show {_NUMBER}", re.ASCII), "show"),
     (re.compile(rf"leave {_CHAT}", re.ASCII), "leave"),

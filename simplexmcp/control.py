@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import trio
 
 from simplexmcp import cards, commands
-from simplexmcp.core.api import after, around, initial
+from simplexmcp.core.api import after, around, count, initial
 from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, Refused
 from simplexmcp.owners import Member, member_of
@@ -36,6 +36,7 @@ _MEMBER_EVENTS = frozenset(
      "groupDeleted", "joinedGroupMember", "memberBlockedForAll", "joinedGroupMemberConnecting"}
 )  # fmt: skip
 _SEEN = 2000
+_LOOK_BACK = 200
 _UNEDITABLE = ("error/invalidChatItemUpdate", "errorStore/chatItemNotFound", "error/groupMemberUserRemoved")
 
 
@@ -160,6 +161,16 @@ class ControlChat:
             await self._api.delete_items(self.ref, [number])
             raise Refused("The core reads other commands in the card than the server meant; the card was deleted.")
         return number
+
+    async def find(self, text: str, *, starts: bool = False) -> int | None:
+        """The newest own post with this text, or that starts with it, among the last ones. Raises CoreError."""
+        items = (await self._api.get_chat(self.ref, count(_LOOK_BACK)))["chatItems"]
+        for item in reversed(items):
+            own = (item.get("chatDir") or {}).get("type") == "groupSnd"
+            shown = str(item["meta"].get("itemText", ""))
+            if own and (shown.startswith(text) if starts else shown == text):
+                return int(item["meta"]["itemId"])
+        return None
 
     async def edit(self, item: int, card: cards.Card) -> None:
         """Give a card its new text; what cannot be edited any more gets it as a new message. Raises CoreError."""

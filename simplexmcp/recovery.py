@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simplexmcp import cards
-from simplexmcp.core.api import count
 from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.states import State
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from simplexmcp.journal import Entry, Journal
 
 __all__ = ["finish_crashed"]
-
-_LOOK_BACK = 200
 
 
 async def finish_crashed(
@@ -47,7 +44,7 @@ async def finish_crashed(
 async def _finish(entry: Entry, text: str, control: ControlChat, api: ChatApi) -> None:
     number, item = entry["n"], entry.get("card")
     if not isinstance(item, int):
-        item = await _find(api, control.ref, text)
+        item = await control.find(f"{text}\nTap ", starts=True)
     card = cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number))
     if item is not None:
         await control.edit(item, card)
@@ -65,13 +62,3 @@ def _last_line(entry: Entry) -> str:
 def _commands(text: str, number: int) -> tuple[str, ...]:
     show = f"show {number}"
     return (show,) if cards.command(show) in text else ()
-
-
-async def _find(api: ChatApi, ref: str, text: str) -> int | None:
-    """A card that was posted, but whose number the crash kept out of the journal."""
-    items = (await api.get_chat(ref, count(_LOOK_BACK)))["chatItems"]
-    for item in reversed(items):
-        own = (item.get("chatDir") or {}).get("type") == "groupSnd"
-        if own and str(item["meta"].get("itemText", "")).startswith(f"{text}\nTap "):
-            return int(item["meta"]["itemId"])
-    return None

@@ -24,7 +24,7 @@ import trio
 
 from simplexmcp import __version__, listener
 from simplexmcp.actions import Actions
-from simplexmcp.audit import Audit
+from simplexmcp.audit import Audit, read_audit
 from simplexmcp.chats import chat_of_contact, chat_of_group
 from simplexmcp.clock import SystemClock
 from simplexmcp.core.api import ChatApi
@@ -150,7 +150,7 @@ def _what_failed(error: CoreError | Refused, stop: Stop) -> str:
     if isinstance(error, LinkLost) and not stop.ready:
         return "The link to the SimpleX core was lost during the start. Start again when the core runs."
     how = "failed" if stop.ready else "refused to start"
-    return f"The SimpleX core {how}: {error}"
+    return f"The SimpleX core {how}: {printable(str(error))}"
 
 
 def gone_chat(event: Event) -> Chat | None:
@@ -240,14 +240,22 @@ class _Server:
         await prepare_core(self._api, self._setup)
         owners = self._owners()
         control = await open_control_chat(self._api, owners, self._audit, self._out)
-        # What a crashed run wrote down before it stored its counter is a used number, too.
-        control.skip_numbers(max((entry["n"] for entry in self._journal.left), default=0))
+        control.skip_numbers(self._last_number(new_chat=control.next_action == 1))
         actions = self._actions(control)
         async with trio.open_nursery() as http:
             await self._work(http, control, actions, owners, on_ready)
             # By now every call has its end; what is still being written has a last moment.
             http.cancel_scope.deadline = trio.current_time() + _HTTP_WAIT
         await self._deliver(control, actions.cards_at_stop)
+
+    def _last_number(self, *, new_chat: bool) -> int:
+        """The last number that an earlier run gave an action and may not have stored in the control chat: it is in the
+        journal before it is stored. A new chat, that may follow one that is lost, knows nothing of any."""
+        numbers = [entry["n"] for entry in self._journal.left]
+        if new_chat:
+            named = (entry.get("action") for entry in read_audit(self._folder.path / "audit.jsonl"))
+            numbers += [number for number in named if isinstance(number, int)]
+        return max(numbers, default=0)
 
     def _owners(self) -> OwnerSetup:
         options = self._options

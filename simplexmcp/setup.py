@@ -48,7 +48,8 @@ class OwnerSetup:
 
 async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: Callable[[str], None]) -> ControlChat:
     """Find or make the control chat, its menu and its members. Raises UserError, CoreError."""
-    group = _marked(await api.list_groups())
+    groups = await api.list_groups()
+    group = _marked(groups)
     if group is not None and setup.reset:
         counter = (group["customData"].get(KEY) or {}).get("nextAction", 1)
         await api.delete_chat(f"#{group['groupId']}")
@@ -56,7 +57,7 @@ async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: 
         audit.write("owners-reset")
         group = await _make(api, setup, counter, out)
     elif group is None:
-        group = await _make(api, setup, 1, out)
+        group = await _make(api, setup, 1, out, _begun(groups))
     else:
         await _put_menu_back(api, group)
     entries = parse_owners(setup.owners) if setup.owners else ()
@@ -100,9 +101,23 @@ def _marked(groups: list[Wire]) -> Wire | None:
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-async def _make(api: ChatApi, setup: OwnerSetup, counter: int, out: Callable[[str], None]) -> Wire:
+def _begun(groups: list[Wire]) -> Wire | None:
+    """A control chat that a start made and could not mark any more: the agent alone in a group with this menu."""
+    for group in groups:
+        made = (group.get("membership") or {}).get("memberStatus") == "creator"
+        alone = (group.get("groupSummary") or {}).get("currentMembers") == 1
+        menu = ((group.get("groupProfile") or {}).get("groupPreferences") or {}).get("commands")
+        if made and alone and menu == MENU and not group.get("customData"):
+            return group
+    return None
+
+
+async def _make(
+    api: ChatApi, setup: OwnerSetup, counter: int, out: Callable[[str], None], begun: Wire | None = None
+) -> Wire:
     preferences = {"history": {"enable": "on"}, "commands": MENU}
-    group = await api.new_group({"displayName": setup.display_name, "fullName": "", "groupPreferences": preferences})
+    profile = {"displayName": setup.display_name, "fullName": "", "groupPreferences": preferences}
+    group = begun or await api.new_group(profile)
     custom = {KEY: {"control": True, "nextAction": counter}}
     await api.set_custom(f"#{group['groupId']}", custom)
     out(f'Agent control chat "{printable(setup.display_name)}" created.')

@@ -147,7 +147,8 @@ async def _set(set_servers: Callable[[Sequence[str]], Awaitable[None]], relays: 
         raise
     except CoreError as error:
         hosts = ", ".join(printable(relay.rpartition("@")[2]) for relay in relays)
-        raise UserError(f"The core does not take the relays of {option} ({hosts}): {error}.", 2) from error
+        text = f"The core does not take the relays of {option} ({hosts}): {printable(str(error))}. Check them."
+        raise UserError(text, 2) from error
 
 
 def _same(relays: Sequence[str]) -> set[str]:

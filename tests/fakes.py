@@ -71,6 +71,10 @@ class FakeBoard:
         self.cards[item] = card.text
         return item
 
+    async def find(self, text: str) -> int | None:
+        await trio.lowlevel.checkpoint()
+        return next((item for item, shown in self.cards.items() if shown == text), None)
+
     async def edit(self, item: int, card: Card) -> None:
         await trio.lowlevel.checkpoint()
         self.cards[item] = card.text

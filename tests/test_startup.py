@@ -21,6 +21,10 @@ KEY = "d6y7jNf2QVk0nH351ZQuLFI11aTOxVJ-qENs9L_0Rpc"
 SMP = f"smp://{KEY}=@127.0.0.1:7001"
 OTHER = f"smp://{KEY}=:secret@relay.example,second.example"
 XFTP = f"xftp://{KEY}=@127.0.0.1:7002"
+NEW_USER = (
+    '{"profile":{"displayName":"My Agent","fullName":"","peerType":"bot"},'
+    '"pastTimestamp":false,"userChatRelay":false,"clientService":false}'
+)
 
 
 class Core:
@@ -64,9 +68,7 @@ async def test_a_new_core_gets_its_user_before_it_starts_and_a_known_one_keeps_i
     assert core.told == [
         "/version",
         "/user",
-        "/_create user "
-        '{"profile":{"displayName":"My Agent","fullName":"","peerType":"bot"},'
-        '"pastTimestamp":false,"userChatRelay":false,"clientService":false}',
+        f"/_create user {NEW_USER}",
         "/network socks=off smp-proxy=always smp-proxy-fallback=protected",
         f"/_temp_folder {tmp_path}/tmp",
         "/_start",
@@ -113,9 +115,7 @@ async def test_relays_beside_the_own_ones_or_switched_off_are_a_difference(prese
     entries = [{"operator": {}, "smpServers": [preset]}]
     if preset["server"] != SMP:
         entries.append({"smpServers": [own]})
-    core.answer = lambda text: (
-        {"type": "userServers", "userServers": entries} if text.startswith("/_servers") else None
-    )
+    core.answer = lambda text: {"type": "userServers", "userServers": entries} if text.startswith("/_servers") else None
     await core.ready(smp_servers=(SMP,))
     assert core.told[-1] == f"/smp {SMP}"
 
@@ -131,7 +131,9 @@ async def test_a_relay_that_the_core_does_not_take_is_one_line_without_its_passw
     assert not any(text.startswith("/xftp") for text in core.told)
 
 
-@pytest.mark.parametrize("answer", [{}, {"userServers": None}, {"userServers": [7]}, {"userServers": {"smpServers": []}}])
+@pytest.mark.parametrize(
+    "answer", [{}, {"userServers": None}, {"userServers": [7]}, {"userServers": {"smpServers": []}}]
+)
 async def test_an_answer_without_relays_is_the_cores_error_and_sets_nothing(answer: dict[str, Any]) -> None:
     core = Core()
     core.answer = lambda text: {"type": "userServers", **answer} if text.startswith("/_servers") else None
@@ -154,7 +156,7 @@ async def test_an_old_core_is_refused_with_its_version_before_anything_else(vers
     core.answer = lambda text: (
         {"type": "versionInfo", "versionInfo": {"version": version}} if text == "/version" else None
     )
-    with pytest.raises(UserError, match="needs 7.0 or later") as caught:
+    with pytest.raises(UserError, match="or later: update it") as caught:
         await core.ready()
     assert str(caught.value).isprintable()
     assert core.told == ["/version"]

@@ -20,7 +20,7 @@ from simplexmcp.listener.stream import EventStream
 
 if TYPE_CHECKING:
     from simplexmcp.listener.limits import Limits
-    from simplexmcp.listener.replies import Request, Settle
+    from simplexmcp.listener.replies import Headers, Request, Settle
 
 __all__ = ["Calls", "Closing", "OpenCall", "Session"]
 
@@ -59,7 +59,7 @@ class OpenCall:
     def say(self, text: str) -> None:
         """Sets the progress text; sent at once when the client asked for progress."""
         self.text = jsonrpc.whole(text)
-        if self.token is not None and not self.ended:
+        if self.token is not None and self.due < inf:
             self.beat()
 
     def beat(self) -> None:
@@ -79,22 +79,20 @@ class OpenCall:
             self.ended = why
             self.scope.cancel(reason=why)
 
-    @property
-    def streams(self) -> bool:
-        """Whether the answer has begun as an event stream."""
-        return self._stream is not None
-
-    def rest(self) -> None:
-        """No sign of life any more: the answer is on its way."""
-        self.due = inf
-
-    async def answer(self, body: bytes, settle: Settle = None) -> None:
-        """Sends the JSON-RPC response, as JSON or as the last event; then `settle`, if it was delivered."""
+    async def answer(
+        self, body: bytes, settle: Settle = None, *, status: int = 200, headers: Headers | None = None
+    ) -> None:
+        """Sends the JSON-RPC response, as JSON or as the last event; then `settle`, if it was delivered. An event has
+        no status and headers of its own."""
         self.rest()
         if self._stream is None:
-            await respond(self._request, 200, body, settle=settle)
+            await respond(self._request, status, body, headers, settle)
         else:
             await self._stream.finish(event(body), settle)
+
+    def rest(self) -> None:
+        """No sign of life any more: the answer is on its way, or nobody waits for it."""
+        self.due = inf
 
 
 @final
@@ -145,7 +143,7 @@ class Calls:
 
     def close(self, call: OpenCall) -> None:
         """The call has got its answer, or its client has gone."""
-        call.due = inf
+        call.rest()
         self._open.discard(call)
         if self._none is not None and not self._open:
             self._none.set()
@@ -190,7 +188,7 @@ class Calls:
 
     def _attend(self, call: OpenCall, now: float) -> None:
         """A time has come that once was noted for `call`: it may be over, or have been heard since."""
-        if call.ended or call.due == inf:
+        if call.due == inf:
             return
         if call.due <= now:
             call.beat()

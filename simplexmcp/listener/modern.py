@@ -104,11 +104,7 @@ class Modern:
         body = collected.message()
         # An answer that the SDK turned into an error is not delivered.
         settle = held.answer.settle if held.answer is not None and "result" in json.loads(body) else None
-        if held.call.streams:
-            await held.call.answer(body, settle)
-        else:
-            held.call.rest()
-            await respond(request, collected.status, body, _fields(collected), settle)
+        await held.call.answer(body, settle, status=collected.status, headers=_fields(collected))
 
     async def _ask_sdk(self, request: Request) -> _Collected:
         """The SDK's answer; it hears a client that leaves through the request's own `receive`."""

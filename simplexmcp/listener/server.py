@@ -33,7 +33,7 @@ from simplexmcp.listener.limits import Limits
 from simplexmcp.listener.modern import Modern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from simplexmcp.listener.protocol import Tools
 
@@ -122,7 +122,6 @@ class _Connections:
                     started()
                     await closing.finished.wait()
                     accepting.cancel_scope.cancel()
-                await listener.aclose()
                 # On this sign idle connections close, and the others after their answer.
                 await self._context.terminated.set()
                 with trio.move_on_after(self._limits.grace):
@@ -194,7 +193,7 @@ def _no_port(port: int, error: OSError) -> UserError:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def _rare_collections() -> Generator[None]:
     """Lets Python look for cyclic garbage less often. With thousands of held calls each search goes through all their
     objects: when 5,000 clients leave at once, two thirds of the time were that."""
     before = gc.get_threshold()

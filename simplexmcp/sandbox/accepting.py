@@ -221,7 +221,9 @@ def on_confirmed(core: SimulatedCore, conn: Connection, body: JsonObject) -> Non
     contact = _contact_of(core, conn)
     if contact is None:
         return
-    conn.pq_snd = True
+    link = core.state.links.get(conn.via_link or 0)
+    if link is not None and "autoReply" in link.settings:
+        conn.pq_snd = True  # the reply went out already
     if body["profile"] is not None:
         incoming.contact_info(core, contact, body["profile"])
     core.after("owner_ready", 0.0, conn=conn.agent_id)

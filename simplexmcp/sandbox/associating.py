@@ -12,7 +12,7 @@ __all__ = ["contact_ready", "member_ready", "on_probe"]
 
 JsonObject = dict[str, Any]
 
-DELAY = 2.2
+DELAY = 1.2
 """Seconds until a side has found out."""
 
 

@@ -87,6 +87,11 @@ class SimulatedCore:
             parked, self.parked = self.parked, []
             self.network.reschedule(parked)
 
+    @property
+    def heard(self) -> bool:
+        """Whether somebody gets the events."""
+        return self._subscriber is not None
+
     def react(self, reaction: Callable[[Event], None]) -> None:
         """Let a member of the population see each event (it does not take it from the subscriber)."""
         self._reactions.append(reaction)
@@ -224,10 +229,13 @@ class SimulatedCore:
         """The connection with this agent id."""
         return next((c for c in self.state.connections.values() if c.agent_id == agent_id), None)
 
-    def drop_chat(self, ref: str) -> None:
-        """Delete all items of a chat."""
+    def drop_chat(self, ref: str, *, banner: bool = True) -> None:
+        """Delete all items of a chat, or all but its banner."""
         for number in self.index.drop_chat(ref):
-            del self.state.items[number]
+            if not banner and self.state.items[number].content["type"] == "chatBanner":
+                self.index.add(self.state.items[number])
+            else:
+                del self.state.items[number]
 
     def drop_contact(self, contact: Contact) -> None:
         """Delete a contact with its items, requests and names; its connection is the caller's business."""

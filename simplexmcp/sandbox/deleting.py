@@ -42,11 +42,17 @@ def member_connections(core: SimulatedCore, group: Group) -> list[Connection]:
     return out
 
 
-def close_group(core: SimulatedCore, group: Group) -> None:
-    """One is out of a group: its connections are closed, members and messages stay."""
-    conns = [c for c in member_connections(core, group) if c.status != "deleted"]
+def _drop_connections(core: SimulatedCore, group: Group) -> list[Connection]:
+    """Forget all connections of a group; those that were still open."""
+    conns = member_connections(core, group)
     for conn in conns:
         core.forget_connection(conn)
+    return [conn for conn in conns if conn.status != "deleted"]
+
+
+def close_group(core: SimulatedCore, group: Group) -> None:
+    """One is out of a group: its connections are closed, members and messages stay."""
+    conns = _drop_connections(core, group)
     row = groups.link_of(core, group)
     if row is not None:
         groups.drop_link(core, row)
@@ -68,9 +74,7 @@ def leave(core: SimulatedCore, a: Arguments) -> Event:
     own = core.membership(group)
     own.status = "left"
     own.updated = core.now()
-    conns = [c for c in member_connections(core, group) if c.status != "deleted"]
-    for conn in conns:
-        core.forget_connection(conn)
+    conns = _drop_connections(core, group)
     response = core.event("leftMemberUser", groupInfo=core.group_json(group, members=before))
     if conns:
         _own_deletion(core, conns)
@@ -128,8 +132,7 @@ def _empty_contact(core: SimulatedCore, contact: Contact, mode: str, *, notify: 
     """Delete the messages of a contact, or (`entity`) the connection and keep the chat."""
     conn = core.conn_of(contact)
     if mode == "messages":
-        core.drop_chat(f"@{contact.contact_id}")
-        items.banner(core, f"@{contact.contact_id}")
+        core.drop_chat(f"@{contact.contact_id}", banner=False)
         contact.deleted_chat = True
         return core.event("contactDeleted", contact=core.contact_json(contact))
     if conn is not None:

@@ -169,7 +169,8 @@ _COMMANDS = _table()
 
 _UNMODELLED = re.compile(
     r"/(?:fstatus|_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db|_call|_tags"
-    r"|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group)\b"
+    r"|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group"
+    r"|relays|public group|(?:smp|xftp)$)\b"
 )
 """Commands of the real core that this model refuses in words of its own."""
 

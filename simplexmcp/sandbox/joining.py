@@ -186,11 +186,11 @@ def introduce(core: SimulatedCore, group: Group, member: Member, conn: Connectio
 def on_invited(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     """The host took the request."""
     conn.peer = body["from"]
-    conn.chat_version = conn.peer_version = 19
     conn.status = "requested"
     you = body["you"]
     card = core.state.contacts.get(conn.entity_id or 0) if conn.kind == "contact" else None
     from_contact = None if card is None else core.contact_json(card)
+    conn.chat_version = conn.peer_version = 19
     if card is not None:
         core.drop_contact(card)
         conn.entity_id = None
@@ -213,7 +213,7 @@ def on_invited(core: SimulatedCore, conn: Connection, body: JsonObject) -> None:
     else:
         core.emit("groupLinkConnecting", **shown)
     conn.status = "accepted"
-    if body["business"] is not None:
+    if body["business"] is not None and card is None:
         host.max_version = 19
     core.after("joined", HOP * 1.2, conn=conn.agent_id, prepared=prepared)
 

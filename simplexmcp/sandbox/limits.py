@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from simplexmcp.core.limits import MAX_MESSAGE, MENTIONS_SENT, encoded_size, json_length, message_size
+from simplexmcp.core.limits import MAX_MESSAGE, MENTIONS_SENT, message_size
 
-__all__ = ["MAX_MESSAGE", "MENTIONS_SENT", "encoded_size", "fits", "json_length", "message_size"]
+__all__ = ["MENTIONS_SENT", "fits"]
 
 
 def fits(event: str, params: dict[str, Any]) -> bool:

@@ -102,19 +102,20 @@ async def open_sandbox(
         network = persistence.load(state, clock, faults)
     else:
         network = Network(clock, faults=faults, population=population)
-    async with trio.open_nursery() as nursery:
-        link = SandboxLink(network, network.core(profile), nursery)
-        nursery.start_soon(drive, network)
-        if port is not None:
-            link.port = await nursery.start(serve_clients, network, port)
-        if state is not None:
-            nursery.start_soon(_keep, network, state)
-        try:
-            yield link
-        finally:
-            nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            link = SandboxLink(network, network.core(profile), nursery)
+            nursery.start_soon(drive, network)
+            if port is not None:
+                link.port = await nursery.start(serve_clients, network, port)
             if state is not None:
-                persistence.save(network, state)
+                nursery.start_soon(_keep, network, state)
+            yield link
+            nursery.cancel_scope.cancel()
+    finally:
+        # Only now: a write in a thread, which cannot be cancelled, has ended.
+        if state is not None:
+            persistence.save(network, state)
 
 
 async def _keep(network: Network, state: Path) -> None:

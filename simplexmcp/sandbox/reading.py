@@ -207,15 +207,13 @@ class _Page:
     def _place(self, number: int, *, inclusive: bool = True) -> int:
         """The index of an item in the page's rows; where it would be when the page does not show it."""
         row = find_item(self.core, self.chat, number)
-        keys = [self.core.index.key(one) for one in self.rows]
-        at = bisect_left(keys, self.core.index.key(row))
-        found = at < len(keys) and self.rows[at].item_id == number
+        at = bisect_left(self.rows, self.core.index.key(row), key=self.core.index.key)
+        found = at < len(self.rows) and self.rows[at].item_id == number
         return at if found or not inclusive else at - 1
 
     def _around(self, pivot: Item, count: int) -> tuple[list[Item], JsonObject, JsonObject]:
-        keys = [self.core.index.key(one) for one in self.rows]
-        at = bisect_left(keys, self.core.index.key(pivot))
-        found = at < len(keys) and self.rows[at].item_id == pivot.item_id
+        at = bisect_left(self.rows, self.core.index.key(pivot), key=self.core.index.key)
+        found = at < len(self.rows) and self.rows[at].item_id == pivot.item_id
         after = at + 1 if found else at
         shown = [*self.rows[max(0, at - count) : at], pivot, *self.rows[after : after + count]]
         stats = _stats(self.core, _rows(self.core, self.chat, self.scope))

@@ -71,19 +71,23 @@ class _Hub:
     def __init__(self, core: SimulatedCore) -> None:
         self.core = core
         self._clients: list[_Client] = []
+        self._listener: _Client | None = None
 
     def add(self, client: _Client) -> None:
-        """A client came; the first gets the events."""
+        """A client came; the first gets the events, unless a link in this process has them."""
         self._clients.append(client)
-        if len(self._clients) == 1:
-            self.core.subscribe(client.push_event)
+        if not self.core.heard:
+            self._listen()
 
     def remove(self, client: _Client) -> None:
         """A client went; the next gets the events."""
-        first = self._clients[0] is client
         self._clients.remove(client)
-        if first:
-            self.core.subscribe(self._clients[0].push_event if self._clients else None)
+        if client is self._listener:
+            self._listen()
+
+    def _listen(self) -> None:
+        self._listener = self._clients[0] if self._clients else None
+        self.core.subscribe(self._listener.push_event if self._listener else None)
 
 
 @final
@@ -106,6 +110,7 @@ class _Client:
                 nursery.cancel_scope.cancel()
         finally:
             self._hub.remove(self)
+        await self._ws.aclose(code=1011)
 
     def push_event(self, event: JsonObject) -> None:
         """Queue an event."""
@@ -141,7 +146,6 @@ class _Client:
             if done is not None:
                 if done:
                     core.command(command)
-                await self._ws.aclose(code=1011)
                 scope.cancel()
                 return
             response = core.command(command)

@@ -6,8 +6,12 @@ ISO texts as they go over the wire. Members, contacts and groups point at profil
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "BANNER_TIME",
@@ -249,11 +253,11 @@ class CoreState:
     clock: float = 0.0
 
     def to_json(self) -> JsonObject:
-        """Plain JSON: tables as lists of rows."""
+        """Plain JSON: tables as lists of rows. It shares its values with the state: write it out at once."""
         out: JsonObject = {}
         for f in fields(self):
             value = getattr(self, f.name)
-            out[f.name] = [asdict(row) for row in value.values()] if f.name in _TABLES else value
+            out[f.name] = _rows_json(f.name, value.values()) if f.name in _TABLES else value
         return out
 
     @classmethod
@@ -280,6 +284,12 @@ _TABLES: dict[str, tuple[Any, str]] = {
     "requests": (ContactRequest, "request_id"),
     "items": (Item, "item_id"),
 }
+
+
+def _rows_json(table: str, rows: Iterable[Any]) -> list[JsonObject]:
+    names = [f.name for f in fields(_TABLES[table][0])]
+    values = attrgetter(*names)
+    return [dict(zip(names, values(row), strict=True)) for row in rows]
 
 
 def free_id(table: dict[int, Any]) -> int:

@@ -17,7 +17,7 @@ __all__ = ["acknowledge", "on_receipt", "on_sent"]
 JsonObject = dict[str, Any]
 
 RECEIPT = {"member": 0.08, "contact": 0.6}
-"""Seconds from receiving a message to its receipt at the sender, by the kind of the connection: slower than messages."""
+"""Seconds from receiving a message to its receipt at the sender, by the kind of their connection."""
 RECEIPT_MEMBERS = 20
 """Receipts are sent in groups up to this many members."""
 
@@ -50,11 +50,11 @@ def _refused(core: SimulatedCore, conn: Connection | None, data: JsonObject) -> 
     rows = [core.state.items[n] for n in data["items"] if n in core.state.items]
     if conn is None or not rows:
         return
-    conn.auth_errors += 1
     for row in rows:
         row.status = {"type": "sndError", "agentError": {"type": "auth"}}
         row.updated = core.now()
     core.emit("chatItemsStatusesUpdated", chatItems=[core.item_json(row) for row in rows])
+    conn.auth_errors += 1
     problem = errors.smp_auth().chat_error
     core.emit_raw({"type": "chatError", "chatError": {**problem, "agentConnId": conn.agent_id}})
 

@@ -106,7 +106,6 @@ class _ConnectJob:
         self._kit, self._plan, self._arguments = kit, plan, arguments
         self._wait = 0.0
         self._latest = 0.0
-        self._joins: Joins | None = None
         self.started = trio.Event()
         self.started_at = 0.0
         self.connected_at: float | None = None
@@ -125,8 +124,6 @@ class _ConnectJob:
     def wait_for(self, seconds: float) -> None:
         """A call waits this long for the other side."""
         self._wait = max(self._wait, seconds)
-        if self._joins is not None:
-            self._joins.touch()
 
     async def __call__(self, action: Action) -> dict[str, Any]:
         kit = self._kit
@@ -140,7 +137,6 @@ class _ConnectJob:
             await kit.actions.confirm(action, None)
             self._begin(action)
             with kit.watch.joins() as joins:
-                self._joins = joins
                 view = await self._join(action, plan, joins)
         if view.chat is not None and self.inbox is None:
             self._collect(action, view.chat)

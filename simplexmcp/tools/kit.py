@@ -135,9 +135,7 @@ class Kit:
 
     def gave(self, numbers: Iterable[int]) -> None:
         """A result with these messages reached the agent."""
-        taken = list(numbers)
-        self.shelf.given(taken)
-        self.watch.given(taken)
+        self.shelf.given(numbers)
 
     def chat_gone(self, chat: Chat) -> None:
         """A chat was left or deleted: nothing of it is kept for the chat that gets its number."""

@@ -149,8 +149,8 @@ class Person:
         return int(sent["chatItems"][0]["chatItem"]["meta"]["itemId"])
 
     def items(self, ref: str) -> list[Wire]:
-        """The newest 200 items of a chat."""
-        return list(self.do(f"/_get chat {ref} count=200")["chat"]["chatItems"])
+        """The newest 1,000 items of a chat."""
+        return list(self.do(f"/_get chat {ref} count=1000")["chat"]["chatItems"])
 
     def texts(self, ref: str) -> list[str]:
         return [str(item["meta"]["itemText"]) for item in self.items(ref)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
-from simplexmcp.listener import Limits, ToolResult
+from simplexmcp.listener import Limits, ToolResult, jsonrpc
 from simplexmcp.listener.kernel import INSTRUCTIONS, INTERNAL_ERROR
 from tests.listener.helpers import FakeTools, forever, listening, rpc, tools_call
 
@@ -191,6 +192,20 @@ async def test_a_message_of_four_megabytes_is_served() -> None:
         reply = await client.ask(tools_call("list", {"text": "x" * (4 * 1024 * 1024 - 200)}))
         assert reply.status == 200
         assert len(reply.body) > 8_000_000
+
+
+async def test_a_large_body_is_read_beside_the_loop_and_a_small_one_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(body: bytes) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return read_message(body)
+
+    threads: list[bool] = []
+    read_message = jsonrpc.read_message
+    monkeypatch.setattr("simplexmcp.listener.jsonrpc.read_message", read)
+    async with listening() as server, server.client() as client:
+        await client.ask(tools_call("list", {"text": "x"}))
+        await client.ask(tools_call("list", {"text": "x" * 300_000}))
+    assert threads == [True, False]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream", "text/html", "application/xml;q=1"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 from simplexmcp.listener import Limits
+from simplexmcp.listener.replies import Request, drain
 from tests.listener.helpers import TOKEN, Client, FakeTools, listening, living, rpc, tools_call, until_living
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ async def test_a_foreign_origin_is_refused(origin: str) -> None:
 async def test_a_browser_that_hides_its_origin_is_refused() -> None:
     async with listening() as server, server.client() as client:
         assert await status_of(client, extra=[("sec-fetch-site", "cross-site")]) == 403
+
+
+async def test_an_origin_that_comes_twice_is_refused() -> None:
+    async with listening() as server, server.client() as client:
+        own = f"http://127.0.0.1:{server.port}"
+        assert await status_of(client, origin=own) == 200
+        assert await status_of(client, origin=own, extra=[("origin", own)]) == 403
 
 
 async def test_its_own_origin_passes_and_no_answer_allows_pages_of_others() -> None:
@@ -254,6 +262,31 @@ async def test_large_uploads_that_are_refused_leave_no_connection_behind(token: 
                 nursery.start_soon(upload, number % 2 == 0)
         await until_living(tasks)
         assert await status_of(client) == 200
+
+
+async def test_while_a_refusal_is_sent_the_body_runs_on() -> None:
+    """hypercorn's queue takes ten events: its last send waits for room there."""
+
+    async def receive() -> dict[str, Any]:
+        await trio.lowlevel.checkpoint()
+        taken.append(len(taken))
+        if len(taken) == 40:
+            room.set()
+        return {"type": "http.request", "body": b"x", "more_body": len(taken) < 60}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body":
+            await room.wait()
+        sent.append(message)
+
+    taken: list[int] = []
+    sent: list[dict[str, Any]] = []
+    room = trio.Event()
+    request = Request({}, {}, b"", receive, send, None)  # type: ignore[arg-type]
+    with trio.fail_after(5):
+        await drain(request, 401, "no", [])
+    assert [message.get("more_body") for message in sent] == [None, True, False]
+    assert sent[0]["status"] == 401
 
 
 async def test_a_body_that_does_not_come_is_given_up_in_time(autojump_clock: MockClock) -> None:

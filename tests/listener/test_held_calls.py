@@ -160,6 +160,39 @@ async def test_a_call_of_twenty_minutes_never_falls_silent(autojump_clock: MockC
         assert max(later - earlier for earlier, later in pairwise(times)) <= 25
 
 
+async def test_a_tool_that_talks_on_after_its_result_is_not_heard(autojump_clock: MockClock) -> None:
+    async def tool(_arguments: dict[str, Any], call: Call) -> ToolResult:
+        kept.append(call)
+        call.say("One")
+        return ToolResult({})
+
+    kept: list[Call] = []
+    async with listening(FakeTools({"send": tool})) as server, server.client() as client:
+        reply = await client.ask(tools_call("send", token="t"))
+        kept[0].say("Two")
+        await trio.sleep(60)
+        assert reply.message["result"]["isError"] is False
+        assert (await client.ask(rpc("ping"))).json["result"] == {}
+
+
+async def test_what_is_over_is_not_kept(autojump_clock: MockClock) -> None:
+    from simplexmcp.listener.calls import Calls
+
+    class Nobody:
+        pass
+
+    calls = Calls(Limits())
+    async with trio.open_nursery() as nursery:
+        await nursery.start(calls.run)
+        for number in range(100):
+            call = calls.open(Nobody(), None, number, None)  # type: ignore[arg-type]
+            assert call is not None
+            calls.close(call)
+        await trio.sleep(60)
+        assert len(calls) == len(calls._due) == 0
+        nursery.cancel_scope.cancel()
+
+
 async def test_half_a_character_in_a_progress_text_is_replaced() -> None:
     async with listening(FakeTools({"send": saying("a\ud83d")})) as server, server.client() as client:
         await client.call("send", token="t")
@@ -327,18 +360,20 @@ async def test_a_client_that_does_not_read_blocks_neither_tool_nor_others_and_ge
 
 
 async def test_a_client_that_does_not_read_and_leaves_cancels_its_tool() -> None:
-    async def talkative(_arguments: dict[str, Any], call: Call) -> ToolResult:
-        while True:
+    async def talkative(arguments: dict[str, Any], call: Call) -> ToolResult:
+        for _ in range(200):
             call.say("x" * 100_000)
-            await trio.sleep(0.001)
+            await trio.lowlevel.checkpoint()
+        said.set()
+        return await forever(arguments, call)
 
+    said = trio.Event()
     tools = FakeTools({"send": talkative})
     async with listening(tools) as server:
         tasks = living()
         client = await server.connect()
         await client.call("send", token="t")
-        await tools.until(lambda: tools.started == ["send"])
-        await trio.sleep(0.05)
+        await said.wait()
         await trio.aclose_forcefully(client.stream)
         with trio.fail_after(1):
             await tools.until(lambda: tools.cancelled == ["send"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from contextlib import asynccontextmanager
@@ -200,13 +201,14 @@ async def blocked(client: Client, tools: FakeTools) -> None:
     client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     await client.call("send", token="t")
     await tools.until(lambda: tools.started == ["send"])
-    await trio.sleep(0.1)
+    await trio.testing.wait_all_tasks_blocked(0.01)
 
 
 async def talk(_arguments: dict[str, Any], call: Call) -> ToolResult:
-    while True:
+    for _ in range(20):
         call.say("x" * 1_000_000)
-        await trio.sleep(0.01)
+        await trio.testing.wait_all_tasks_blocked()
+    return await forever(_arguments, call)
 
 
 async def test_a_client_that_does_not_read_delays_the_end_by_the_grace_only() -> None:
@@ -259,6 +261,15 @@ async def test_cancelled_it_leaves_at_once_even_when_a_result_is_not_read() -> N
             start = trio.current_time()
     assert trio.current_time() - start < 1
     await until_living(tasks)
+
+
+async def test_what_it_sets_for_the_whole_process_is_as_before_when_it_has_ended() -> None:
+    before = (gc.get_threshold(), gc.get_freeze_count())
+    async with listening() as running:
+        assert gc.get_freeze_count() > before[1]
+        running.closing.finish("bye")
+        await running.ended.wait()
+    assert before == (gc.get_threshold(), gc.get_freeze_count())
 
 
 async def test_no_task_is_left_when_it_has_ended() -> None:

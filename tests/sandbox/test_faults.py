@@ -41,7 +41,7 @@ def test_events_may_be_held_back() -> None:
 
 
 def test_events_of_a_command_may_come_before_or_after_its_response() -> None:
-    leave = {"events": [], "response": []}
+    leave: dict[str, list[str]] = {"events": [], "response": []}
     for order in leave:
         world = World()
         agent = world.person("My Agent")

@@ -95,12 +95,13 @@ def test_the_file_is_for_its_owner_only_and_replaced_as_a_whole(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "[]", "{}", '{"format":1}', '{"format":99}', '{"format":1,"seed":"a","serial":1,"cores":[{}]}']
+    "text",
+    ["", "nonsense", "[]", "{}", '{"format":1}', '{"format":99}', '{"format":1,"seed":"a","serial":1,"cores":[{}]}'],
 )
 def test_a_file_of_another_kind_is_refused_with_its_name_and_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "net.json"
     path.write_text(text)
-    with pytest.raises(UserError, match="net.json"):
+    with pytest.raises(UserError, match=r"net\.json"):
         persistence.load(path, lambda: 0.0)
     assert path.read_text() == text
 

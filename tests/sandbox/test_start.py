@@ -20,7 +20,7 @@ def test_a_core_that_is_not_started_refuses_work_but_answers_questions() -> None
     agent = World().stranger("agent")
     agent.do("/_create user", BOT)
     assert agent.refused("/_groups 1") == {"type": "chatNotStarted"}
-    assert agent.refused('/_send @4 json []') == {"type": "chatNotStarted"}
+    assert agent.refused("/_send @4 json []") == {"type": "chatNotStarted"}
     assert agent.do("/user")["user"]["localDisplayName"] == "My Agent"
     assert agent.do("/version")["versionInfo"]["version"]
 
@@ -54,7 +54,16 @@ def test_a_command_for_another_user_is_refused_with_both_ids() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["", "hello", "/_groups", "/_get chat #1", "/_get chat #1 count=x", "/_send #1", "/_member role #1 2 king", "/_nonsense"],
+    [
+        "",
+        "hello",
+        "/_groups",
+        "/_get chat #1",
+        "/_get chat #1 count=x",
+        "/_send #1",
+        "/_member role #1 2 king",
+        "/_nonsense",
+    ],
 )
 def test_what_is_no_command_is_a_parse_error_that_does_not_say_where(command: str) -> None:
     agent = World().person("My Agent")

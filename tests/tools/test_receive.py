@@ -235,6 +235,50 @@ async def test_two_calls_at_once_do_not_give_a_message_twice(world: World, autoj
         assert sorted(text for content in results for text in texts(content)) == ["one"]
 
 
+async def test_two_calls_that_read_the_same_pages_do_not_give_a_message_twice(tmp_path: Path) -> None:
+    for late in range(12):
+        (tmp_path / str(late)).mkdir()
+        world = World(tmp_path / str(late))
+        async with world.running():
+            world.core.arrive(world.core.add(contact(4)), "one", "two")
+            first = world.start("receive", chat="@4")
+            for _ in range(late):
+                await trio.lowlevel.checkpoint()
+            second = world.start("receive")
+            seen = texts(await first.result()) + texts(await second.result())
+            assert seen == ["one", "two"]
+
+
+async def test_a_reply_goes_to_the_send_or_to_the_receive_that_waits_not_to_both(
+    world: World, autojump_clock: MockClock
+) -> None:
+    async with world.running():
+        ref = world.core.add(contact(4))
+        sending = world.start("send", chat=ref, text="hello", wait=60, idle=5)
+        await world.approve()
+        receiving = world.start("receive", chat=ref, wait=60)
+        await wait_all_tasks_blocked()
+        world.core.arrive(ref, "reply")
+        assert texts(await receiving.result()) == ["reply"]
+        assert (await sending.result())["responses"] == []
+
+
+async def test_a_message_whose_marking_failed_is_not_given_by_another_call_too(
+    world: World, autojump_clock: MockClock
+) -> None:
+    async with world.running():
+        ref = world.core.add(contact(4))
+        sending = world.start("send", chat=ref, text="hello", wait=60, idle=5)
+        await world.approve()
+        await wait_all_tasks_blocked()
+        world.core.arrive(ref, "reply", quiet=True)
+        world.core.fail["/_read"] = LinkLost("link/lost", "lost")
+        assert "nobody knows" in (await world.use("receive", chat=ref))["error"]
+        world.core.emit("linkUp")
+        assert (await sending.result())["responses"] == []
+        assert texts(await world.use("receive", chat=ref)) == ["reply"]
+
+
 async def test_after_a_lost_link_each_message_comes_once(world: World, autojump_clock: MockClock) -> None:
     async with world.running():
         ref = world.core.add(contact(4))

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from simplexmcp.errors import LinkLost
+from simplexmcp.errors import LinkLost, Refused
 from simplexmcp.standing import Grant, with_grant
 from tests.fakes import ALICE, Call
 from tests.tools.world import World, contact, group, item, member
@@ -336,6 +336,30 @@ async def test_a_quoted_message_or_member_that_changed_stops_the_send(world: Wor
         assert world.core.did("/_send") == []
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("send", {"chat": "@4", "text": "t"}),
+        ("leave", {"chat": "@4"}),
+        ("connect", {"target": "https://relay.example/a#K"}),
+    ],
+)
+async def test_nothing_goes_out_when_the_last_look_refuses(world: World, tool: str, arguments: dict) -> None:
+    async def no(action: object, chat: object) -> None:
+        raise Refused("not any more")
+
+    async with world.running():
+        world.core.plans["https://relay.example/a#K"] = {
+            "connectionPlan": {"type": "contactAddress", "contactAddressPlan": {"type": "ok"}}
+        }
+        world.actions.confirm = no  # type: ignore[method-assign,assignment]
+        running = world.start(tool, **arguments)
+        await world.approve()
+        assert (await running.result())["error"] == "not any more"
+        outgoing = [c for c in world.core.commands if c.startswith(("/_send", "/_delete", "/_connect 1", "/_prepare"))]
+        assert outgoing == []
+
+
 async def test_a_chat_that_is_gone_fails_clearly(world: World) -> None:
     async with world.running():
         running = world.start("send", chat="@4", text="hello")
@@ -411,6 +435,9 @@ async def test_the_longest_text_passes_and_one_byte_more_is_refused(world: World
         )
         quoted = await world.use("send", chat="#15", text="x" * 15_300, reply_to=30)
         assert "with the message that it replies to, is" in quoted["error"]
+        support = world.core.add(group(15), scope={"type": "memberSupport"})
+        scoped = await world.use("send", chat=support, text="x" * 15_438)
+        assert "is 64 bytes too long" in scoped["error"]
         running = world.start("send", chat="@4", text="x" * 15_438)
         await world.posted()
         await world.approve()

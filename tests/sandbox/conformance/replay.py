@@ -45,7 +45,8 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What a replay found. `refused` are commands that the sandbox says it does not model."""
+    """What a replay found. `refused` are commands that the sandbox says it does not model; `said` is all that the
+    cores said, as ("events" or "responses", object)."""
 
     recording: Recording
     answers: int = 0
@@ -97,7 +98,7 @@ class _Replay:
                 assert answer["type"] in ("activeUser", "chatStarted"), answer
 
     def _heard(self, name: str, said: dict[str, Any]) -> None:
-        self.outcome.said.append((name, said))
+        self.outcome.said.append(("events", said))
         for chat, item, body in settled(said):
             event = Event(self.line, self.step, name, self._recorded_chat(name, chat), item, body)
             self._keep(event).simulated.append(event)
@@ -185,7 +186,7 @@ class _Replay:
         self._learn()
         self._guess(command)
         answer = self.network.core(act.core).command(rewritten(act.core, command, self.mapping))
-        self.outcome.said.append((act.core, answer))
+        self.outcome.said.append(("responses", answer))
         if act.answer is None:
             self.unseen += links(json.dumps(answer))
             return

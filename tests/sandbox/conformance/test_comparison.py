@@ -43,7 +43,7 @@ class Tape:
 
     def command(self, text: str) -> dict[str, Any]:
         waiting = self.answers[self.name]
-        if not waiting or waiting[0].command != text:
+        if text.startswith(("/_create user", "/_start")) and (not waiting or waiting[0].command != text):
             return {"type": "chatStarted"}
         act = waiting.pop(0)
         end = min((line for line in self.commands if line > act.line), default=10**9)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sandbox.conformance.gaps import DIFFERENT, REFUSED
-from tests.sandbox.conformance.recording import Recording
-from tests.sandbox.conformance.replayed import RECORDINGS, replayed
+from tests.sandbox.conformance.replayed import RECORDINGS, replayed, unknown
 from tests.sandbox.conformance.world import CUT, NOT_REPLAYED, WORLD
 
 if TYPE_CHECKING:
@@ -26,21 +25,20 @@ def _line(name: str, finding: Finding) -> str:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_a_recording_is_repeated_but_for_the_listed_gaps(name: str) -> None:
-    outcome = replayed(name)
-    unknown = [f for f in outcome.findings if not any(gap.covers(name, f) for gap in DIFFERENT)]
-    shown = "\n".join(_line(name, finding) for finding in unknown[:12])
-    assert unknown == [], f"{len(unknown)} differences\n{shown}"
+    found = unknown(replayed(name))
+    shown = "\n".join(_line(name, finding) for finding in found[:12])
+    assert found == [], f"{len(found)} differences\n{shown}"
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_only_the_listed_commands_are_refused_as_not_modelled(name: str) -> None:
     refused = [(act.step, act.command or "") for act, _ in replayed(name).refused]
-    unknown = [
+    surprising = [
         (step, command[:80])
         for step, command in refused
         if not any(known.covers(name, step, command) for known in REFUSED)
     ]
-    assert unknown == []
+    assert surprising == []
 
 
 @pytest.mark.parametrize("known", REFUSED, ids=lambda known: f"{known.recording} {known.command}")
@@ -73,7 +71,7 @@ def test_enough_was_compared() -> None:
 
 
 def test_the_tables_name_steps_and_lines_that_exist() -> None:
-    recordings = {name: Recording.read(name) for name in RECORDINGS}
+    recordings = {name: replayed(name).recording for name in RECORDINGS}
     for name, step in [*NOT_REPLAYED, *CUT, *((g.recording, g.step) for g in (*REFUSED, *DIFFERENT))]:
         assert not name or not step or step in recordings[name].steps, (name, step)
     for name, line in WORLD:

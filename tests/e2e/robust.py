@@ -1,0 +1,145 @@
+"""What the tests of a server's robustness share: what it told its core, what it leaves behind, a line that can be cut."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from simplexmcp import serve
+from simplexmcp.errors import UserError
+from tests.e2e.world import DEADLINE, Lines
+from tests.fakes import TrioClock
+
+if TYPE_CHECKING:
+    from simplexmcp.options import ServeOptions
+    from tests.e2e.world import World
+
+
+def hurried(*args: Any, clock: trio.abc.Clock | None = None, **options: Any) -> Any:
+    """A run for a test that waits for minutes: a hundred times faster than the wall."""
+    return trio.run(*args, clock=clock or MockClock(rate=100), **options)
+
+
+def told(world: World, profile: str = "agent") -> list[str]:
+    """The commands of this core from now on, as they come."""
+    core = world.network.core(profile)
+    commands: list[str] = []
+    answer = core.command
+
+    def record(text: str) -> dict[str, Any]:
+        commands.append(text)
+        return answer(text)
+
+    core.command = record  # type: ignore[method-assign]
+    return commands
+
+
+def open_files() -> dict[int, str]:
+    """The open file descriptors of this process and what they are."""
+    found: dict[int, str] = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:
+            continue  # the one that listed them
+    return found
+
+
+def tasks() -> int:
+    """How many tasks there are in this run of trio."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    count, left = 0, [root]
+    while left:
+        task = left.pop()
+        count += 1
+        left += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return count
+
+
+async def failure(options: ServeOptions, lines: Lines | None = None) -> UserError:
+    """The error that ends a start; it leaves no task and no open file."""
+    files, running = open_files(), tasks()
+    with pytest.raises(UserError) as caught, trio.fail_after(DEADLINE):
+        await serve.serve(options, serve.Stop(), out=lines or Lines(), clock=TrioClock())
+    await nothing_left(running, files)
+    text = str(caught.value)
+    assert text.isprintable(), text
+    assert "Traceback" not in text
+    return caught.value
+
+
+async def nothing_left(running: int, files: dict[int, str]) -> None:
+    """No more tasks run than `running`, and what was opened since `files` is closed; the far ends of sockets are in
+    this process too and get a moment."""
+    left: dict[int, str] = {}
+    for _ in range(100):
+        left = {fd: what for fd, what in open_files().items() if files.get(fd) != what}
+        if not left and tasks() == running:
+            break
+        await trio.sleep(0.1)
+    assert left == {}
+    assert tasks() == running
+
+
+class Cable:
+    """A TCP line between a server and its core that can be cut at any moment."""
+
+    def __init__(self, nursery: trio.Nursery, target: int) -> None:
+        self._nursery, self._target = nursery, target
+        self._lines: set[trio.CancelScope] = set()
+        self.port = 0
+        self.made = 0
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Carry until cancelled."""
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        task_status.started()
+        await trio.serve_listeners(self._carry, listeners)
+
+    def cut(self) -> None:
+        """Every connection ends now, in the middle of whatever it carries."""
+        for line in self._lines:
+            line.cancel()
+
+    async def _carry(self, near: trio.SocketStream) -> None:
+        self.made += 1
+        with trio.CancelScope() as line:
+            self._lines.add(line)
+            try:
+                far = await trio.open_tcp_stream("127.0.0.1", self._target)
+                async with far, trio.open_nursery() as nursery:
+                    nursery.start_soon(_pipe, near, far, nursery.cancel_scope)
+                    nursery.start_soon(_pipe, far, near, nursery.cancel_scope)
+            finally:
+                self._lines.discard(line)
+                await trio.aclose_forcefully(near)
+
+
+async def _pipe(source: trio.SocketStream, target: trio.SocketStream, both: trio.CancelScope) -> None:
+    try:
+        async for data in source:
+            await target.send_all(data)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # the other side went: so does this line
+    both.cancel()
+
+
+def taken_port() -> socket.socket:
+    """A port that somebody else listens on."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    return taken
+
+
+def journal(folder: Path) -> str:
+    """What the journal of the data folder holds."""
+    return (folder / "data" / "actions.jsonl").read_text()
