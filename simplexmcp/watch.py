@@ -30,6 +30,7 @@ CAPACITY = 100
 """Messages that an inbox keeps; later ones are counted."""
 
 _JOINS = 1000
+_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ class Inbox(_Changing):
         self.last_at: float | None = None
         """When the last message arrived or became final, by trio's clock."""
         self._kept: dict[int, Arrival] = {}
-        self._over: dict[str, int] = {}
-        self._over_top = 0
+        self._over: dict[int, str] = {}
+        self._uncounted = 0
 
     def ready(self, ref: str | None = None) -> list[Arrival]:
         """The final messages (of one chat), oldest arrival first."""
@@ -96,7 +97,12 @@ class Inbox(_Changing):
 
     def overflow(self, ref: str | None = None) -> int:
         """How many messages came when it was full."""
-        return sum(self._over.values()) if ref is None else self._over.get(ref, 0)
+        return self._uncounted + sum(ref in (None, chat) for chat in self._over.values())
+
+    def numbers(self, ref: str) -> set[int]:
+        """The numbers of all messages of a chat that arrived: final, still typed, and those that it did not keep."""
+        kept = {number for number, a in self._kept.items() if a.chat.ref == ref}
+        return kept | {number for number, chat in self._over.items() if chat == ref}
 
     def add(self, chat: Chat, item: dict[str, Any]) -> None:
         """Take a received message, or its new state when it is known; others are ignored."""
@@ -105,16 +111,21 @@ class Inbox(_Changing):
             return
         known = self._kept.get(number)
         if known is None and len(self._kept) >= CAPACITY:
-            if number > self._over_top:
-                self._over_top = number
-                self._over[chat.ref] = self._over.get(chat.ref, 0) + 1
-                self.touch()
+            self._leave_out(number, chat.ref)
             return
         arrival = Arrival(chat, item)
         self._kept[number] = arrival
         if known is None or (known.live and not arrival.live):
             self.last_at = trio.current_time()
         self.touch()
+
+    def _leave_out(self, number: int, ref: str) -> None:
+        if number not in self._over:
+            if len(self._over) < _COUNTED:
+                self._over[number] = ref
+            else:
+                self._uncounted += 1
+            self.touch()
 
     def update(self, chat: Chat, item: dict[str, Any]) -> None:
         """An edit or the next state of a live message. One of a message that is not known is a new message

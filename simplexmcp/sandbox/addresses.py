@@ -123,7 +123,7 @@ def reject(core: SimulatedCore, a: Arguments) -> Event:
         response["contact_"] = core.contact_json(contact)
         core.drop_chat(f"@{contact.contact_id}")
         del core.state.contacts[contact.contact_id]
-        core.state.profiles.pop(contact.profile_id, None)
         core.free_name(contact.name)
     del core.state.requests[request.request_id]
+    core.drop_profile(request.profile_id)
     return response

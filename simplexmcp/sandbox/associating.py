@@ -71,8 +71,7 @@ def _associate(core: SimulatedCore, contact: Contact, member: Member, *, contact
     winner, loser = (member, contact) if contact_takes else (contact, member)
     old_profile, old_name = loser.profile_id, loser.name
     loser.profile_id, loser.name = winner.profile_id, winner.name
-    if old_profile != loser.profile_id:
-        core.state.profiles.pop(old_profile, None)
+    core.drop_profile(old_profile)
     core.free_name(old_name)
     core.emit(
         "contactAndMemberAssociated",

@@ -178,6 +178,13 @@ class SimulatedCore:
         self.state.profiles[row.profile_id] = row
         return row
 
+    def drop_profile(self, profile_id: int | None) -> None:
+        """Delete a profile, unless a row still shows it."""
+        state = self.state
+        shown: tuple[dict[int, Any], ...] = (state.users, state.contacts, state.members, state.requests)
+        if not any(row.profile_id == profile_id for table in shown for row in table.values()):
+            state.profiles.pop(profile_id or 0, None)
+
     def take_name(self, wanted: str, user: User | None = None) -> str:
         """A local display name: the wanted one, or with the next free number (`Alice_1`)."""
         prefix = f"{(user or self.user).user_id}:"
@@ -243,12 +250,10 @@ class SimulatedCore:
         self.drop_chat(f"@{contact.contact_id}")
         del state.contacts[contact.contact_id]
         state.requests.pop(contact.request_id or 0, None)
-        used = any(m.contact_id == contact.contact_id for m in state.members.values())
         for member in state.members.values():
             if member.contact_id == contact.contact_id:
                 member.contact_id = None
-        if not used:
-            state.profiles.pop(contact.profile_id, None)
+        self.drop_profile(contact.profile_id)
         self.free_name(contact.name)
 
     def forget_connection(self, conn: Connection) -> None:

@@ -90,6 +90,8 @@ def delete(core: SimulatedCore, a: Arguments) -> Event:
     if ref[0] == "#":
         return _delete_group(core, core.group(number))
     contact = core.contact(number)
+    if number == core.user.contact_id:
+        raise errors.not_modelled("deleting the contact that stands for the user")
     mode = a.text("mode", "full")
     if mode != "full":
         return _empty_contact(core, contact, mode, notify=a.on("notify", default=True))
@@ -109,7 +111,6 @@ def _delete_pending(core: SimulatedCore, number: int) -> Event:
 
 
 def _delete_contact(core: SimulatedCore, contact: Contact, *, notify: bool) -> Event:
-    state = core.state
     conn = core.conn_of(contact)
     response = core.event("contactDeleted", contact=core.contact_json(contact))
     ready = conn is not None and conn.status in ("ready", "sndReady")
@@ -118,7 +119,7 @@ def _delete_contact(core: SimulatedCore, contact: Contact, *, notify: bool) -> E
     core.drop_contact(contact)
     if conn is not None:
         core.forget_connection(conn)
-        state.profiles.pop(conn.incognito_profile or 0, None)
+        core.drop_profile(conn.incognito_profile)
         if conn.status == "deleted":
             return response
         if ready:

@@ -134,8 +134,7 @@ def drop_if_unused(core: SimulatedCore, group: Group, member: Member) -> None:
     used = any(core.state.items[n].member == member.member_key for _, n in core.index.keys(ref))
     if not used and member.status == "removed":
         del core.state.members[member.member_key]
-        if member.contact_id is None:
-            core.state.profiles.pop(member.profile_id, None)
+        core.drop_profile(member.profile_id)
         core.free_name(member.name)
 
 

@@ -109,20 +109,16 @@ async def _look_everywhere(kit: Kit, inbox: Inbox, limit: int) -> _Found | None:
 async def _look_into(kit: Kit, ref: str, inbox: Inbox, limit: int) -> _Found | None:
     """What is unread in a chat. Service items without a message are marked read, as nothing else would do
     it."""
-    before = {messages.item_id(a.item) for a in inbox.ready(ref)}
-    unread = await read_unread(kit, ref, limit + 1)
+    unread = await read_unread(kit, ref, limit + 1, inbox)
     held = kit.shelf.held(ref)
     known = {messages.item_id(a.item) for a in held}
-    fresh = [a for a in unread.found if _is_new(kit, a, known)]
-    known |= {messages.item_id(a.item) for a in unread.found}
-    later = [a for a in inbox.ready(ref) if _is_new(kit, a, known)]
-    live = len(unread.live | inbox.live_numbers(ref))
-    remaining = unread.beyond + live + inbox.overflow(ref)
-    arrivals = [*held, *fresh]
-    if unread.beyond:
-        remaining += sum(messages.item_id(a.item) not in before for a in later)
-    else:
+    arrivals = [*held, *(a for a in unread.found if _is_new(kit, a, known))]
+    more = inbox.numbers(ref) - unread.seen - unread.counted
+    if not unread.beyond:
+        later = [a for a in inbox.ready(ref) if messages.item_id(a.item) in more and _is_new(kit, a, known)]
         arrivals += later
+        more -= {messages.item_id(a.item) for a in later}
+    remaining = unread.beyond + len(unread.live) + len(more)
     if arrivals:
         return _Found(ref, arrivals, unread.service, remaining)
     if unread.service:

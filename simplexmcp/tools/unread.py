@@ -13,6 +13,7 @@ from simplexmcp.watch import Arrival
 if TYPE_CHECKING:
     from simplexmcp.chats import Chat
     from simplexmcp.tools.kit import Kit
+    from simplexmcp.watch import Inbox
 
 __all__ = ["Unread", "read_unread"]
 
@@ -29,17 +30,17 @@ class Unread:
     found: list[Arrival] = field(default_factory=list)
     live: set[int] = field(default_factory=set)
     service: list[int] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set)
     beyond: int = 0
-    _count: int = 0
-    _seen: set[int] = field(default_factory=set)
+    counted: set[int] = field(default_factory=set)
 
     def take(self, items: list[dict[str, Any]]) -> None:
         """Sort the items of a page."""
         for item in items:
             number = messages.item_id(item)
-            if number is None or number in self._seen or not messages.is_unread(item):
+            if number is None or number in self.seen or not messages.is_unread(item):
                 continue
-            self._seen.add(number)
+            self.seen.add(number)
             if not messages.is_received(item):
                 self.service.append(number)
             elif messages.is_live(item):
@@ -47,17 +48,13 @@ class Unread:
             else:
                 self.found.append(Arrival(self.chat, item))
 
-    def finish(self, unread: int, *, exhausted: bool) -> None:
-        """The pages are read."""
-        self.beyond = 0 if exhausted else max(0, unread - len(self._seen))
 
-
-async def read_unread(kit: Kit, ref: str, want: int) -> Unread:
-    """The unread items of chat `ref`, until `want` final messages are found. Marks nothing. Raises Refused
-    for the control chat, CoreError."""
+async def read_unread(kit: Kit, ref: str, want: int, inbox: Inbox | None = None) -> Unread:
+    """The unread items of chat `ref`, until `want` final messages are found; `inbox` collects beside. Marks
+    nothing. Raises Refused for the control chat, CoreError."""
     for tries_left in reversed(range(_TRIES)):
         try:
-            return await _read(kit, ref, want)
+            return await _read(kit, ref, want, inbox)
         except CoreError as error:
             # An item that a page starts from was deleted in between: begin again.
             if error.tag != "errorStore/chatItemNotFound" or not tries_left:
@@ -65,7 +62,7 @@ async def read_unread(kit: Kit, ref: str, want: int) -> Unread:
     raise AssertionError("unreachable")
 
 
-async def _read(kit: Kit, ref: str, want: int) -> Unread:
+async def _read(kit: Kit, ref: str, want: int, inbox: Inbox | None) -> Unread:
     first = await kit.api.get_chat(ref, initial(1))
     unread = Unread(kit.checked(ref, first))
     _, start = _stats(first)
@@ -73,6 +70,7 @@ async def _read(kit: Kit, ref: str, want: int) -> Unread:
         return unread
     page = await kit.api.get_chat(ref, around(start, 0))
     total, _ = _stats(page)
+    arrived = inbox.numbers(ref) if inbox is not None else set()
     unread.take(page["chatItems"])
     last = start
     exhausted = False
@@ -85,7 +83,8 @@ async def _read(kit: Kit, ref: str, want: int) -> Unread:
             number = messages.item_id(items[-1])
             exhausted = exhausted or number is None
             last = number or last
-    unread.finish(total, exhausted=exhausted)
+    if not exhausted:
+        unread.beyond, unread.counted = max(0, total - len(unread.seen)), arrived
     return unread
 
 

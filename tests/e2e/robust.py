@@ -1,22 +1,31 @@
-"""What the tests of a server's robustness share: what it told its core, what it leaves behind, a line that can be cut."""
+"""What the tests of a server's robustness share: what it told its core, what it leaves behind, a line that can be cut,
+the program as a process."""
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 import trio
-from trio.testing import MockClock
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from simplexmcp import serve
 from simplexmcp.errors import UserError
-from tests.e2e.world import DEADLINE, Lines
+from tests.e2e.world import DEADLINE, Agent, Lines
 from tests.fakes import TrioClock
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from simplexmcp.options import ServeOptions
     from tests.e2e.world import World
 
@@ -43,9 +52,9 @@ def told(world: World, profile: str = "agent") -> list[str]:
 def open_files() -> dict[int, str]:
     """The open file descriptors of this process and what they are."""
     found: dict[int, str] = {}
-    for name in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         try:
-            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+            found[int(entry.name)] = str(entry.readlink())
         except FileNotFoundError:
             continue  # the one that listed them
     return found
@@ -140,6 +149,86 @@ def taken_port() -> socket.socket:
     return taken
 
 
-def journal(folder: Path) -> str:
-    """What the journal of the data folder holds."""
-    return (folder / "data" / "actions.jsonl").read_text()
+class Program:
+    """`python -m simplexmcp serve` as a process: its lines on the terminal, those on stderr, its exit code."""
+
+    def __init__(self, world: World, *options: str, core: str = "agent") -> None:
+        url = core if "://" in core else world.core_url(core)
+        self.data = world.folder / "data"
+        self.command = [
+            *(sys.executable, "-m", "simplexmcp", "serve", "my-agent", "--display-name", "My Agent"),
+            *("--data", str(self.data), "--core", url, "--port", "0", "--qr-code", "none", *options),
+        ]
+        self.lines, self.errors = Lines(), Lines()
+        self.process: trio.Process
+        self.ended = trio.Event()
+        self.code: int | None = None
+        self._terminal = trio.CancelScope()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """From its start to its end; killed when this is cancelled."""
+        self.process = await trio.lowlevel.open_process(
+            self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        )
+        task_status.started()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read_terminal)
+                nursery.start_soon(_read_lines, self.process.stderr, self.errors)
+                self.code = await self.process.wait()
+        finally:
+            self.process.kill()
+            with trio.CancelScope(shield=True):
+                await self.process.wait()
+            self.ended.set()
+
+    async def _read_terminal(self) -> None:
+        with self._terminal:
+            await _read_lines(self.process.stdout, self.lines)
+
+    async def lose_terminal(self) -> None:
+        """Nobody reads its lines any more."""
+        self._terminal.cancel()
+        await wait_all_tasks_blocked()
+        assert self.process.stdout is not None
+        await self.process.stdout.aclose()
+
+    async def listening(self) -> str:
+        """Its URL, as soon as it listens."""
+        return (await self.lines.see("Listening on ")).removeprefix("Listening on ")
+
+    def signal(self, number: int) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    async def end(self, *signals: int, within: float) -> int:
+        """Send these signals, wait for the end; the exit code."""
+        for number in signals:
+            self.signal(number)
+        with trio.fail_after(within):
+            await self.ended.wait()
+        assert self.code is not None
+        return self.code
+
+    @asynccontextmanager
+    async def agent(self) -> AsyncIterator[Agent]:
+        """A real MCP client."""
+        url = await self.listening()
+        headers = {"Authorization": f"Bearer {(self.data / 'token').read_text().strip()}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=None) as http,
+            Client(streamable_http_client(url, http_client=http), mode="legacy", cache=None) as client,
+        ):
+            await client.list_tools()  # else it asks for them at its first result, when the server may be gone
+            yield Agent(client)
+
+
+async def _read_lines(stream: trio.abc.ReceiveStream | None, lines: Lines) -> None:
+    assert stream is not None
+    rest = b""
+    async for data in stream:
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            lines(line.decode())
+    if rest:
+        lines(rest.decode())

@@ -77,7 +77,7 @@ def an_owners_word(random: Random) -> Step:
 def a_decision(random: Random) -> Step:
     """An owner decides one of the newest cards."""
     word = random.choice(("approve", "approve", "approve", "reject"))
-    return ("decide", random.choice(("Alice", "Alice", "Dora")), word, random.choice((0, 0, 0, 1, 2)))
+    return ("decide", random.choice(("Alice", "Alice", "Dora")), word, random.choice((0, 0, 0, 1, 2, 4)))
 
 
 def a_change(random: Random) -> Step:
@@ -93,8 +93,8 @@ def a_change(random: Random) -> Step:
             ("link lost", random.choice(LOSSES), random.random() < 0.5),
             ("link lost", random.choice(LOSSES), random.random() < 0.5),
             ("slow", random.choice((0.0, 0.05)), random.random() < 0.5),
-            ("time", random.choice((30.0, 200.0, 3600.0, 3 * 3600.0, 12 * 3600.0))),
-            ("time", random.choice((30.0, 200.0, 3600.0, 3 * 3600.0, 12 * 3600.0))),
+            ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
+            ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
             ("call lost", random.randint(0, 5)),
             ("restart", random.random() < 0.5, random.random() < 0.3),
             ("burst",),
@@ -130,7 +130,7 @@ class Theatre:
             self._ready.put(error)
 
     async def _main(self) -> None:
-        async with open_scene(self.folder, self.clock) as self.scene:
+        async with open_scene(self.folder, self.clock, bot="Robo") as self.scene:
             self._scope = trio.CancelScope()
             self._ready.put(trio.lowlevel.current_trio_token())
             with self._scope:
@@ -209,10 +209,12 @@ class Approvals(RuleBasedStateMachine):
 
     async def _gather(self) -> None:
         stack, alice, room = self.scene.stack, self.scene.alice, self.scene.room
-        self.people, self.rooms = {"Alice": alice}, {"Alice": room}
+        assert self.scene.bot is not None
+        self.people = {"Alice": alice, "Robo": self.scene.bot}
+        self.rooms = {"Alice": room, "Robo": self.scene.bot.newest_group}
         link = alice.do(f"/_create link {room} member")["groupLink"]["connLinkContact"]["connShortLink"]
-        for name in ("Dora", "Mallory", "Robo"):
-            person = stack.person(name, bot=name == "Robo")
+        for name in ("Dora", "Mallory"):
+            person = stack.person(name)
             person.join(link)
             await stack.settle()
             self.people[name], self.rooms[name] = person, person.newest_group

@@ -13,9 +13,7 @@ from tests.recorded import frames, oracle
 
 TEXTS = oracle("markdown")
 MARKS = {"bold": "*", "italic": "_", "strikeThrough": "~", "snippet": "`"}
-HOSTILE = st.text(
-    st.sampled_from(list("*_~`#!@/['](.) \n1+-:,ab\u200b\xa0\u2003")) | st.characters(), max_size=60
-)
+HOSTILE = st.text(st.sampled_from(list("*_~`#!@/['](.) \n1+-:,ab\u200b\xa0\u2003")) | st.characters(), max_size=60)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
@@ -35,9 +33,7 @@ def _formatted(value: Any, found: list[tuple[str, Any]]) -> None:
             _formatted(part, found)
 
 
-@pytest.mark.parametrize(
-    "recording", ["01-first-start-lib", "03-join", "04-send", "04b-size-limits", "05-read"]
-)
+@pytest.mark.parametrize("recording", ["01-first-start-lib", "03-join", "04-send", "04b-size-limits", "05-read"])
 def test_recorded_messages_have_the_formats_that_the_core_sent_with_them(recording: str) -> None:
     found: list[tuple[str, Any]] = []
     for frame in frames(recording):

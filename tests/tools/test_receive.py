@@ -130,6 +130,22 @@ async def test_a_message_that_arrives_while_pages_are_read_comes_once(world: Wor
         assert world.core.chats[ref].unread() == []
 
 
+@pytest.mark.parametrize("unread", [0, 1, 2, 5, 99, 100, 101, 250])
+@pytest.mark.parametrize("limit", [1, 4, 100])
+async def test_what_remains_is_counted_exactly_while_more_arrives(world: World, unread: int, limit: int) -> None:
+    async with world.running():
+        ref = world.core.add(contact(4))
+        world.core.arrive(ref, *(f"m{i}" for i in range(unread)))
+        world.core.arrive(ref, "typing", live=True)
+        for page, burst in (("initial", 3), ("around", 130), ("after", 7)):
+            world.core.on_command[f"/_get chat @4 {page}"] = lambda n=burst: (
+                world.core.arrive(ref, *["new"] * n) and None
+            )
+        content = await world.use("receive", chat=ref, limit=limit)
+        given = len(content["messages"])
+        assert (given, content["more"]) == (limit, len(world.core.chats[ref].unread()))
+
+
 async def test_a_live_message_is_waited_for_until_it_is_final(world: World, autojump_clock: MockClock) -> None:
     async with world.running():
         ref = world.core.add(contact(4))

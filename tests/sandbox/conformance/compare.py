@@ -45,7 +45,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TWO_WORDS = re.compile("[A-Z][a-z]+[A-Z][a-z]+(_[0-9]+)?")
 """The name of an incognito profile."""
 NAMES = frozenset(("displayName", "localDisplayName"))
-RANDOM_NAME = re.compile("(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9+/]{7}")
+RANDOM_NAME = re.compile("[A-Za-z0-9+/]{7}")
 """The name of a member of whom only a made up id is known."""
 LONG = 12
 """Shorter values are not looked for inside of texts."""

@@ -15,7 +15,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.now = 1_796_076_000.0
-        self.network = Network(lambda: self.now, population=False)
+        self.network = Network(lambda: self.now, population=False, seed="pair")
         for name, shown in (("agent", "My Agent"), ("bob", "Bob")):
             profile = {"profile": {"displayName": shown, "fullName": ""}, "pastTimestamp": False}
             self.do(name, f"/_create user {json.dumps(profile)}")

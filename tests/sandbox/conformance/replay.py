@@ -70,7 +70,7 @@ class _Replay:
         self.recording = recording
         self.start = START + phase
         self.now = self.start
-        self.network = network or Network(lambda: self.now, population=False)
+        self.network = network or Network(lambda: self.now, population=False, seed="replay")
         self.mapping = Mapping()
         self.pending = deque(recording.events)
         self.streams: dict[tuple[str, str, str], _Stream] = defaultdict(_Stream)

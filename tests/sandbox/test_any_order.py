@@ -1,0 +1,318 @@
+"""Whatever people do in whatever order: every command is answered, and what each sees fits together."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from simplexmcp.sandbox import persistence
+from tests.sandbox.world import Person, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+JsonObject = dict[str, Any]
+
+NAMES = ("Alice", "Bob", "Carol", "Alice")
+TEXTS = ("hello", "@Bob look", "two\nlines", "x" * 900, "🧗", "/'tap me'", "https://simplex.chat/contact#/?v=1")
+ROLES = ("owner", "admin", "moderator", "member", "observer")
+
+
+class Crowd:
+    """Four people, two with the same name, who do things at random; refusals are fine, exceptions are not."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.world = World()
+        self.people: list[Person] = []
+        for number, name in enumerate(NAMES):
+            person = self.world.stranger(f"p{number}")
+            user = {"profile": {"displayName": name, "fullName": ""}, "pastTimestamp": False}
+            person.do("/_create user", user)
+            person.do("/_start")
+            self.people.append(person)
+        self.links: list[JsonObject] = []
+
+    def act(self) -> None:
+        """Somebody does something."""
+        who = self.random.choice(self.people)
+        self.random.choice(DEEDS)(self, who)
+        if self.random.random() < 0.6:
+            self.world.settle()
+        elif self.random.random() < 0.5:
+            self.world.now += self.random.random()
+            self.world.network.deliver()
+
+    def command(self, who: Person, text: str, value: Any = None) -> JsonObject:
+        """The response, which is always an object with a tag."""
+        response = who.core.command(text if value is None else f"{text} {json.dumps(value)}")
+        assert isinstance(response["type"], str)
+        return response
+
+    def ref(self, who: Person) -> str:
+        """A chat of somebody; now and then one that may not exist."""
+        state = who.core.state
+        chats = [*(f"@{n}" for n in state.contacts), *(f"#{n}" for n in state.groups)]
+        return self.random.choice([*chats, f"@{self.random.randrange(9)}", f"#{self.random.randrange(5)}"])
+
+    def group(self, who: Person) -> int:
+        """A group of somebody."""
+        return self.random.choice([*who.core.state.groups, 1])
+
+    def member(self, who: Person) -> int:
+        """A member id of somebody."""
+        return self.random.choice([*who.core.state.members, 1])
+
+    def item(self, who: Person, ref: str) -> int:
+        """An item of a chat."""
+        items = [n for n, row in who.core.state.items.items() if row.chat == ref]
+        return self.random.choice([*items[-6:], 1])
+
+
+def _at(value: Any, *keys: str) -> Any:
+    """What lies under these keys; None when the command was refused."""
+    for key in keys:
+        value = (value or {}).get(key)
+    return value
+
+
+def _link(crowd: Crowd, who: Person) -> None:
+    kind = crowd.random.randrange(4)
+    if kind == 0:
+        response = crowd.command(who, "/_connect 1")
+        link = response.get("connLinkInvitation")
+    elif kind == 1:
+        link = crowd.command(who, "/_address 1").get("connLinkContact")
+        auto = {"businessAddress": crowd.random.random() < 0.3, "autoAccept": {"acceptIncognito": False}}
+        crowd.command(who, "/_address_settings 1", auto)
+    else:
+        profile: JsonObject = {"displayName": crowd.random.choice(("Team", "Crew")), "fullName": ""}
+        if kind == 3:
+            profile["memberAdmission"] = {"review": "all"}
+        group = _at(crowd.command(who, "/_group 1", profile), "groupInfo", "groupId")
+        link = _at(crowd.command(who, f"/_create link #{group or 0} member"), "groupLink", "connLinkContact")
+    if link is not None:
+        crowd.links.append(link)
+
+
+def _connect(crowd: Crowd, who: Person) -> None:
+    if not crowd.links:
+        return
+    link = crowd.random.choice(crowd.links)
+    plan = crowd.command(who, f"/_connect plan 1 {link['connShortLink']}")
+    if plan["type"] == "chatCmdError" or crowd.random.random() < 0.3:
+        crowd.command(who, f"/_connect 1 {link['connFullLink']} {link['connShortLink']}")
+        return
+    details = next(v for k, v in plan["connectionPlan"].items() if k.endswith("Plan"))
+    data: JsonObject = next((v for k, v in details.items() if k.endswith("SLinkData_")), {})
+    links = f"{link['connFullLink']} {link['connShortLink']}"
+    incognito = crowd.random.choice(("on", "off"))
+    if "groupLinkPlan" in plan["connectionPlan"]:
+        prepared = crowd.command(who, f"/_prepare group 1 {links} direct=on", data)
+    else:
+        prepared = crowd.command(who, f"/_prepare contact 1 {links}", data)
+    info = _at(prepared, "chat", "chatInfo") or {}
+    if info.get("type") == "group":
+        crowd.command(who, f"/_connect group #{info['groupInfo']['groupId']} incognito={incognito}")
+    elif info.get("type") == "direct":
+        contact = info["contact"]["contactId"]
+        crowd.command(who, f"/_connect contact @{contact} incognito={incognito} text hello")
+
+
+def _requests(crowd: Crowd, who: Person) -> None:
+    for request in list(who.core.state.requests):
+        crowd.command(who, f"/{crowd.random.choice(('_accept', '_accept', '_reject'))} {request}")
+
+
+def _send(crowd: Crowd, who: Person) -> None:
+    ref = crowd.ref(who)
+    message: JsonObject = {"msgContent": {"type": "text", "text": crowd.random.choice(TEXTS)}}
+    if crowd.random.random() < 0.3:
+        message["quotedItemId"] = crowd.item(who, ref)
+    crowd.command(who, f"/_send {ref} json", [message] * crowd.random.choice((1, 1, 2)))
+
+
+def _change(crowd: Crowd, who: Person) -> None:
+    ref = crowd.ref(who)
+    item = crowd.item(who, ref)
+    number = ref[1:]
+    text = {"msgContent": {"type": "text", "text": crowd.random.choice(TEXTS)}, "mentions": {}}
+    emoji = '{"type":"emoji","emoji":"👍"}'
+    crowd.command(
+        who,
+        crowd.random.choice(
+            (
+                f"/_update item {ref} {item} live=off json {json.dumps(text)}",
+                f"/_delete item {ref} {item} {crowd.random.choice(('broadcast', 'internal', 'internalMark'))}",
+                f"/_delete member item #{number} {item}",
+                f"/_reaction {ref} {item} {crowd.random.choice(('on', 'off'))} {emoji}",
+                f"/_read chat {ref}",
+                f"/_read chat items {ref} {item}",
+                f"/_get item info {ref} {item}",
+            )
+        ),
+    )
+
+
+def _rule(crowd: Crowd, who: Person) -> None:
+    group, member = crowd.group(who), crowd.member(who)
+    role = crowd.random.choice(ROLES)
+    crowd.command(
+        who,
+        crowd.random.choice(
+            (
+                f"/_member role #{group} {member} {role}",
+                f"/_remove #{group} {member} messages={crowd.random.choice(('on', 'off'))}",
+                f"/_block #{group} {member} blocked={crowd.random.choice(('on', 'off'))}",
+                f"/_accept member #{group} {member} {role}",
+                f"/_set link role #{group} {role}",
+                f"/_delete link #{group}",
+                f"/_create link #{group} member",
+                f'/_group_profile #{group} {{"displayName":"{crowd.random.choice(("Team", "Club"))}","fullName":""}}',
+                f"/_add #{group} {crowd.random.randrange(3, 8)} {role}",
+                f"/_join #{group}",
+            )
+        ),
+    )
+
+
+def _end(crowd: Crowd, who: Person) -> None:
+    ref = crowd.ref(who)
+    crowd.command(
+        who,
+        crowd.random.choice(
+            (
+                f"/_leave #{ref[1:]}",
+                f"/_delete {ref} {crowd.random.choice(('full', 'entity', 'messages'))} notify=on",
+                f"/_delete {ref} full notify=off",
+                "/_delete_address 1",
+                '/_profile 1 {"displayName":"Alice","fullName":"A"}',
+            )
+        ),
+    )
+
+
+def _outage(crowd: Crowd, who: Person) -> None:
+    if crowd.random.random() < 0.5:
+        crowd.world.network.relay_up(crowd.random.random() < 0.7)
+    else:
+        crowd.command(who, crowd.random.choice(("/_stop", "/_start", "/_start")))
+
+
+DEEDS: tuple[Callable[[Crowd, Person], None], ...] = (
+    *([_link] * 2),
+    *([_connect] * 4),
+    *([_send] * 5),
+    *([_change] * 4),
+    *([_rule] * 2),
+    _requests,
+    _end,
+    _outage,
+)
+
+
+def _check(person: Person) -> None:
+    """All that a person can look at is there and agrees."""
+    person.core.command("/_start")
+    state = person.core.state
+    for entry in person.do("/_get chats 1 pcc=on count=500")["chats"]:
+        info, stats = entry["chatInfo"], entry["chatStats"]
+        if info["type"] not in ("direct", "group"):
+            continue
+        number = info["contact"]["contactId"] if info["type"] == "direct" else info["groupInfo"]["groupId"]
+        ref = f"{'@' if info['type'] == 'direct' else '#'}{number}"
+        items = person.chat(ref, "count=1000")["chatItems"]
+        ids = [item["meta"]["itemId"] for item in items]
+        assert len(ids) == len(set(ids))
+        unread = [item["meta"]["itemId"] for item in items if item["meta"]["itemStatus"]["type"] == "rcvNew"]
+        assert stats["unreadCount"] == len(unread)
+        assert stats["minUnreadItemId"] == (unread[0] if unread else 0)
+        for place in range(0, len(ids), 3):
+            around = person.chat(ref, f"around={ids[place]} count=1")["chatItems"]
+            assert [item["meta"]["itemId"] for item in around] == ids[max(0, place - 1) : place + 2]
+        if ref[0] == "#":
+            # Only one and the same contact may be two members: one that left, and came again.
+            whose: dict[str, set[Any]] = {}
+            for member in person.do(f"/_members {ref}")["group"]["members"]:
+                whose.setdefault(member["localDisplayName"], set()).add(
+                    member.get("memberContactId", member["memberId"])
+                )
+            assert all(len(contacts) == 1 for contacts in whose.values())
+    assert all(group.membership in state.members for group in state.groups.values())
+    assert all(member.group_id in state.groups for member in state.members.values())
+    assert all(member.profile_id in state.profiles for member in state.members.values())
+    assert all(contact.profile_id in state.profiles for contact in state.contacts.values())
+    known = {f"@{n}" for n in state.contacts} | {f"#{n}" for n in state.groups}
+    assert all(item.chat in known for item in state.items.values())
+    shared = [(item.chat, item.shared_id) for item in state.items.values() if item.shared_id is not None]
+    assert len(shared) == len(set(shared)), "a message came twice"
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_command_is_answered_and_the_views_agree(seed: int) -> None:
+    crowd = Crowd(seed)
+    for _ in range(120):
+        crowd.act()
+    crowd.world.network.relay_up()
+    for person in crowd.people:
+        person.core.command("/_start")
+    crowd.world.settle()
+    for person in crowd.people:
+        _check(person)
+    json.dumps([person.events for person in crowd.people])
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_a_restart_in_the_middle_changes_nothing(seed: int, tmp_path: Any) -> None:
+    crowd = Crowd(seed)
+    for _ in range(80):
+        crowd.act()
+    path = tmp_path / "net.json"
+    persistence.save(crowd.world.network, path)
+    again = persistence.load(path, crowd.world.clock)
+    assert persistence.dump(again) == persistence.dump(crowd.world.network)
+
+
+CURRENT = ("complete", "connected", "creator")
+
+
+def _known(person: Person, group: int, member_id: str) -> bool:
+    """Whether somebody has the member as a current one in this group."""
+    return any(
+        row.group_id == group and row.member_id == member_id and row.category != "user" and row.status in CURRENT
+        for row in person.core.state.members.values()
+    )
+
+
+def _counted(person: Person, group: int, text: str) -> int:
+    return sum(row.chat == f"#{group}" and row.text == text for row in person.core.state.items.values())
+
+
+@pytest.mark.parametrize("seed", range(200, 212))
+def test_what_a_member_says_comes_once_to_everyone_who_has_it_as_a_member(seed: int) -> None:
+    crowd = Crowd(seed)
+    for _ in range(100):
+        crowd.act()
+    crowd.world.network.relay_up()
+    for person in crowd.people:
+        person.core.command("/_start")
+    crowd.world.settle()
+    heard = 0
+    for person in crowd.people:
+        for group in list(person.core.state.groups):
+            text = f"{person.core.name} says {group}"
+            if crowd.command(person, f"/_send #{group} text {text}")["type"] == "chatCmdError":
+                continue
+            crowd.world.settle()
+            own = person.core.membership(person.core.group(group))
+            for other in crowd.people:
+                for theirs in list(other.core.state.groups):
+                    them = other.core.membership(other.core.group(theirs))
+                    mutual = _known(person, group, them.member_id) and _known(other, theirs, own.member_id)
+                    heard += mutual
+                    if other is not person:
+                        assert _counted(other, theirs, text) == int(mutual and them.status in CURRENT)
+    assert heard > 0
