@@ -378,8 +378,6 @@ class Scene:
     """The group on Bob's side."""
     chat: str
     """The group on the agent's side."""
-    bot: Person | None = None
-    """A bot in the control chat."""
 
     async def tap(self, words: str) -> None:
         """Alice sends a command."""
@@ -411,13 +409,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def open_scene(folder: Path, clock: MockClock, *, bot: str = "", **options: Any) -> AsyncIterator[Scene]:
-    """A scene; in every mode the first action (a connect) is number 1. `bot` joins by the owner's link before her."""
+async def open_scene(folder: Path, clock: MockClock, **options: Any) -> AsyncIterator[Scene]:
+    """A scene; in every mode the first action (a connect) is number 1."""
     async with open_stack(folder, clock) as stack:
         await stack.start(**options)
-        robo = stack.person(bot, bot=True) if bot else None
-        if robo is not None:
-            await stack.owner(robo)
         alice, bob = stack.person("Alice"), stack.person("Bob")
         room = await stack.owner(alice)
         trail, link = bob.make_group("Trail")
@@ -428,4 +423,4 @@ async def open_scene(folder: Path, clock: MockClock, *, bot: str = "", **options
         await stack.settle(10)
         assert call.result is not None, (call.said, alice.texts(room))
         assert call.result["connected"], call.result
-        yield Scene(stack, alice, room, bob, trail, call.result["chat"], robo)
+        yield Scene(stack, alice, room, bob, trail, call.result["chat"])

@@ -64,7 +64,7 @@ def a_message(random: Random) -> Step:
     )  # fmt: skip
     text = random.choice((f"/{text}", f"/{text}", f"/'{text}'", text, random.choice(ODD)))
     how = random.choice(("plain", "plain", "plain", "quote", "live", "edit", "elsewhere"))
-    return ("write", random.choice(("Alice", "Dora", "Mallory", "Robo")), text, how)
+    return ("write", random.choice(("Alice", "Dora", "Mallory", "Carl")), text, how)
 
 
 def an_owners_word(random: Random) -> Step:
@@ -84,7 +84,7 @@ def a_change(random: Random) -> Step:
     """What else happens in the world."""
     return random.choice(
         (
-            ("role", random.choice(("Dora", "Dora", "Robo")), random.choice(("owner", "owner", "member", "observer"))),
+            ("role", random.choice(("Dora", "Dora", "Carl")), random.choice(("owner", "owner", "member", "observer"))),
             ("remove", random.choice(("Dora", "Mallory"))),
             ("rename", random.choice(("Alice", "Dora"))),
             ("group", random.choice(("Trail", "Trail 2"))),
@@ -130,7 +130,7 @@ class Theatre:
             self._ready.put(error)
 
     async def _main(self) -> None:
-        async with open_scene(self.folder, self.clock, bot="Robo") as self.scene:
+        async with open_scene(self.folder, self.clock) as self.scene:
             self._scope = trio.CancelScope()
             self._ready.put(trio.lowlevel.current_trio_token())
             with self._scope:
@@ -209,18 +209,16 @@ class Approvals(RuleBasedStateMachine):
 
     async def _gather(self) -> None:
         stack, alice, room = self.scene.stack, self.scene.alice, self.scene.room
-        assert self.scene.bot is not None
-        self.people = {"Alice": alice, "Robo": self.scene.bot}
-        self.rooms = {"Alice": room, "Robo": self.scene.bot.newest_group}
+        self.people, self.rooms = {"Alice": alice}, {"Alice": room}
         link = alice.do(f"/_create link {room} member")["groupLink"]["connLinkContact"]["connShortLink"]
-        for name in ("Dora", "Mallory"):
+        for name in ("Dora", "Mallory", "Carl"):
             person = stack.person(name)
             person.join(link)
             await stack.settle()
             self.people[name], self.rooms[name] = person, person.newest_group
         await stack.settle(10)
         alice.set_role(room, "Dora", "owner")
-        alice.set_role(room, "Robo", "owner")
+        alice.set_role(room, "Carl", "observer")
         self.links = {
             "address": self.scene.bob.make_address(),
             "second": self.scene.bob.make_group("Second")[1],

@@ -130,6 +130,7 @@ async def test_the_next_start_gives_each_card_of_a_killed_server_its_last_line_a
             async with server.agent() as agent:
                 assert (await agent.call("list"))["actions"] == []
                 assert (await agent.call("send", chat=chat, text="seventh"))["action"] == 7
+            await bob.see(group, "seventh")
             await server.end()
         cards = await alice.texts(ref)
         assert not any("third" in text for text in cards)

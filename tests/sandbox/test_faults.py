@@ -76,3 +76,17 @@ def test_events_that_nobody_knows_may_come_before_each_event() -> None:
     bob.say("@4", "hello")
     world.settle()
     assert agent.tags() == ["sandboxUnknownEvent", "sandboxUnknownEvent", "newChatItems"]
+
+
+def test_a_core_that_nobody_listens_to_takes_no_more_messages_once_its_queue_is_full_and_goes_on_later() -> None:
+    world, agent, bob = _contacts()
+    agent.core.queue_size = 3
+    agent.core.subscribe(None)
+    for number in range(6):
+        bob.say("@4", f"message {number}")
+        world.settle()
+    assert len(agent.texts("@4")) == 3
+    agent.core.subscribe(agent.events.append)
+    world.settle()
+    assert agent.texts("@4") == [f"message {number}" for number in range(6)]
+    assert agent.tags() == ["newChatItems"] * 6

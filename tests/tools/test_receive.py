@@ -137,10 +137,9 @@ async def test_what_remains_is_counted_exactly_while_more_arrives(world: World, 
         ref = world.core.add(contact(4))
         world.core.arrive(ref, *(f"m{i}" for i in range(unread)))
         world.core.arrive(ref, "typing", live=True)
-        for page, burst in (("initial", 3), ("around", 130), ("after", 7)):
-            world.core.on_command[f"/_get chat @4 {page}"] = lambda n=burst: (
-                world.core.arrive(ref, *["new"] * n) and None
-            )
+        for page, burst in (("initial", 30), ("after", 130)):
+            new = ["new"] * burst
+            world.core.on_command[f"/_get chat @4 {page}"] = lambda new=new: world.core.arrive(ref, *new) and None
         content = await world.use("receive", chat=ref, limit=limit)
         given = len(content["messages"])
         assert (given, content["more"]) == (limit, len(world.core.chats[ref].unread()))
