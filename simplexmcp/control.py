@@ -221,6 +221,9 @@ class ControlChat:
                 await self._handle(event, decider)
             except (CoreError, Refused) as error:
                 self._out(f"The control chat: {error}")
+            except Exception as error:  # noqa: BLE001 - what is in a shape that no core had must not end the server
+                _log.error("A message or event of the control chat was not understood: %r", error)
+                _log.debug("What was not understood", exc_info=error)
 
     async def catch_up(self) -> None:
         """Queue the unread messages: commands that came while nobody listened. Each is handled once."""
@@ -243,6 +246,8 @@ class ControlChat:
             try:
                 await self._api.read_items(self.ref, numbers)
             except CoreError as error:
+                # They stay unread for now: the next start would obey them again.
+                self._to_read = numbers
                 _log.warning("marking commands as read: %s", error)
 
     async def _handle(self, event: Any, decider: Decider) -> None:

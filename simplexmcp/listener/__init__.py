@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.listener.protocol import Call, Hints, ToolInfo, ToolResult, Tools
+from simplexmcp.tooling import Call, Hints, ToolInfo, ToolResult, Tools
 
 if TYPE_CHECKING:
     from simplexmcp.listener.calls import Closing

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.listener.calls import OpenCall
     from simplexmcp.listener.jsonrpc import Message
-    from simplexmcp.listener.protocol import ToolInfo, ToolResult, Tools
+    from simplexmcp.tooling import ToolInfo, ToolResult, Tools
 
 __all__ = ["INSTRUCTIONS", "INTERNAL_ERROR", "Answer", "Kernel", "Reply", "tool_list"]
 

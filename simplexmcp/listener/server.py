@@ -35,7 +35,7 @@ from simplexmcp.listener.modern import Modern
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from simplexmcp.listener.protocol import Tools
+    from simplexmcp.tooling import Tools
 
 __all__ = ["serve"]
 

@@ -21,8 +21,8 @@ from simplexmcp.chats import Chat, chat_of, chat_of_contact, chat_of_group
 from simplexmcp.core.api import count
 from simplexmcp.core.limits import json_length
 from simplexmcp.errors import CoreError, Refused
-from simplexmcp.listener.protocol import ToolResult
 from simplexmcp.states import State
+from simplexmcp.tooling import ToolResult
 from simplexmcp.tools.joining import Goal, View, goal_of, view_of
 from simplexmcp.tools.outcome import fields, settled
 from simplexmcp.tools.plan import How, Plan, check_target, classify

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from simplexmcp.errors import CoreError, Refused
-from simplexmcp.listener.protocol import Hints, ToolInfo, ToolResult
+from simplexmcp.tooling import Hints, ToolInfo, ToolResult
 from simplexmcp.tools import arguments as given
 from simplexmcp.tools.connect import connect
 from simplexmcp.tools.history import history
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simplexmcp.clock import Clock
     from simplexmcp.core.api import ChatApi
     from simplexmcp.core.link import Event
-    from simplexmcp.listener.protocol import Call
+    from simplexmcp.tooling import Call
     from simplexmcp.watch import Watch
 
 __all__ = ["AgentTools"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp import messages
 from simplexmcp.core.api import before, count
 from simplexmcp.errors import CoreError, Refused
-from simplexmcp.listener.protocol import ToolResult
+from simplexmcp.tooling import ToolResult
 
 if TYPE_CHECKING:
     from simplexmcp.action import Progress

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simplexmcp.action import Action, Progress
     from simplexmcp.chats import Chat
     from simplexmcp.core.api import ChatApi
-    from simplexmcp.listener.protocol import ToolResult
+    from simplexmcp.tooling import ToolResult
     from simplexmcp.tools.arguments import Leave
     from simplexmcp.tools.kit import Kit
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp import messages
 from simplexmcp.chats import chat_of
 from simplexmcp.clock import iso
-from simplexmcp.listener.protocol import ToolResult
+from simplexmcp.tooling import ToolResult
 from simplexmcp.tools.kit import ALL_CHATS
 
 if TYPE_CHECKING:

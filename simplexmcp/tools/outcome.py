@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.listener.protocol import ToolResult
+from simplexmcp.tooling import ToolResult
 
 if TYPE_CHECKING:
     from simplexmcp.action import Action

@@ -14,7 +14,7 @@ import trio
 from simplexmcp import messages
 from simplexmcp.chats import chat_of, is_ref
 from simplexmcp.errors import CoreError, Refused
-from simplexmcp.listener.protocol import ToolResult
+from simplexmcp.tooling import ToolResult
 from simplexmcp.tools.kit import ALL_CHATS
 from simplexmcp.tools.trouble import GONE_TAGS, is_link_trouble
 from simplexmcp.tools.unread import read_unread

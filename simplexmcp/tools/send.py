@@ -26,7 +26,7 @@ from simplexmcp.tools.waiting import Patience, Taken, until_quiet
 if TYPE_CHECKING:
     from simplexmcp.action import Action, Progress
     from simplexmcp.chats import Chat
-    from simplexmcp.listener.protocol import ToolResult
+    from simplexmcp.tooling import ToolResult
     from simplexmcp.tools.arguments import Send
     from simplexmcp.tools.kit import Kit
     from simplexmcp.watch import Inbox

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.actions import Actions
     from simplexmcp.control import ControlChat
-    from simplexmcp.listener.protocol import ToolResult
+    from simplexmcp.tooling import ToolResult
     from simplexmcp.tools import AgentTools
 
 Wire = dict[str, Any]

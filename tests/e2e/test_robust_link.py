@@ -267,3 +267,43 @@ async def test_another_client_at_the_port_is_told_to_the_person_and_what_it_took
         ]
         assert [line.partition('"clients":')[2] for line in events] == ["1}", "0}"]
         await server.end()
+
+
+async def test_a_command_that_a_lost_link_left_unread_is_not_obeyed_again_after_a_restart(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world, world.person("Bob") as bob:
+        async with world.flow() as flow:
+            _, chat = await join_trail(flow, bob)
+            await trio.sleep(1)
+            world.network.faults.drop("agent", "/_read chat items #1", done=False)
+            await flow.tap(f"approve {chat} all")
+            await flow.card("Approved for")
+            await until_back(flow)
+            await flow.tap(f"revoke {chat}")
+            await flow.card("need approval again")
+        server = await world.serve()
+        await trio.sleep(2)
+        async with server.agent() as agent:
+            assert "approved" not in (await agent.call("list"))["chats"][0]
+        await server.end()
+
+
+async def test_a_message_in_a_shape_that_no_core_had_ends_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world(tmp_path) as world, world.flow() as flow:
+        core = world.network.core("agent")
+        info = {"type": "group", "groupInfo": core.group_json(core.group(1))}
+        odd: list[dict[str, Any]] = [
+            {"type": "newChatItems", "chatItems": [{"chatInfo": info, "chatItem": {"chatDir": {"type": "groupRcv"}}}]},
+            {"type": "newChatItems", "chatItems": [{"chatInfo": info, "chatItem": None}, 7]},
+            {"type": "newChatItems", "chatItems": 7},
+            {"type": "joinedGroupMember", "groupInfo": info["groupInfo"], "member": {"groupMemberId": "x"}},
+            {"type": "contactConnected", "contact": []},
+            {"type": 7},
+            {},
+        ]
+        for event in odd:
+            core._publish(event)
+        await flow.tap("pending")
+        assert await flow.card("No action is pending.")
+        assert not any("Traceback" in record.getMessage() for record in caplog.records)

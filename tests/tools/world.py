@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from simplexmcp.listener.protocol import ToolResult
+    from simplexmcp.tooling import ToolResult
 
 Wire = dict[str, Any]
 USER = {"userId": 1, "localDisplayName": "My Agent", "profile": {"displayName": "My Agent"}}
