@@ -14,6 +14,8 @@ $(VENV)/run.done: pyproject.toml
 $(VENV)/test.done: $(VENV)/run.done
 	@$(BIN)/python -m pip install --quiet "pip>=25.1"
 	@$(BIN)/python -m pip install --quiet --group test
+	@# The native link is tested with a small C library: a compiler comes from PyPI where the machine has none.
+	@command -v cc gcc clang >/dev/null || $(BIN)/python -m pip install --quiet ziglang
 	@touch $@
 
 $(VENV)/check.done: $(VENV)/test.done

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Protocol
 
+from benchmarks.agent import approve_to_send, event_to_result, start_to_listening
 from benchmarks.listener import held_calls, list_per_second
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ class Benchmark(Protocol):
     def __call__(self, *, quick: bool) -> Iterator[Figure]: ...
 
 
-BENCHMARKS: list[Benchmark] = [list_per_second, held_calls]
+BENCHMARKS: list[Benchmark] = [
+    list_per_second,
+    held_calls,
+    approve_to_send,
+    event_to_result,
+    start_to_listening,
+]
 
 
 def main() -> int:

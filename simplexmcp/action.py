@@ -109,6 +109,11 @@ class Action:
         return self.request.chat.ref if self.request.chat else None
 
     @property
+    def base(self) -> str | None:
+        """The same without a scope: the chat with whose end it ends."""
+        return self.request.chat.base if self.request.chat else None
+
+    @property
     def decided_by(self) -> str | None:
         """The name of the approver whose word carries it."""
         return self.by.name if self.by else None

@@ -198,7 +198,7 @@ class Actions:
         """A chat went, its number may be given again: its pending actions fail, its approval ends."""
         self.standing.forget(chat.ref)
         for action in self.pending():
-            if action.ref == chat.ref and action is not but:
+            if action.base == chat.base and action is not but:
                 action.error = f"{chat.kind} {chat.name} ({chat.ref}) is gone."
                 self._end(action, Move.GONE)
 

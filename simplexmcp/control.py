@@ -15,7 +15,7 @@ import trio
 from simplexmcp import cards, commands
 from simplexmcp.core.api import after, around, count, initial
 from simplexmcp.core.link import LINK_UP
-from simplexmcp.errors import CoreError, Refused
+from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.owners import Member, member_of
 from simplexmcp.standing import KEY
 
@@ -37,6 +37,7 @@ _MEMBER_EVENTS = frozenset(
 )  # fmt: skip
 _SEEN = 2000
 _LOOK_BACK = 200
+_UNSAID = 100
 _UNEDITABLE = ("error/invalidChatItemUpdate", "errorStore/chatItemNotFound", "error/groupMemberUserRemoved")
 
 
@@ -87,6 +88,7 @@ class ControlChat:
         self._inward, self._queue = trio.open_memory_channel[Any](math.inf)
         self._seen: dict[int, None] = {}
         self._to_read: list[int] = []
+        self._unsaid: list[cards.Card] = []
         self.on_joined: Callable[[Member], Any] | None = None
 
     # Owners
@@ -172,6 +174,16 @@ class ControlChat:
                 return int(item["meta"]["itemId"])
         return None
 
+    async def text_of(self, item: int) -> str | None:
+        """What a post shows now; None when it is gone. Raises CoreError."""
+        try:
+            items = (await self._api.get_chat(self.ref, around(item, 0)))["chatItems"]
+        except CoreError as error:
+            if error.tag == "errorStore/chatItemNotFound":
+                return None
+            raise
+        return next((str(i["meta"].get("itemText", "")) for i in items if i["meta"]["itemId"] == item), None)
+
     async def edit(self, item: int, card: cards.Card) -> None:
         """Give a card its new text; what cannot be edited any more gets it as a new message. Raises CoreError."""
         try:
@@ -209,36 +221,46 @@ class ControlChat:
             self._inward.send_nowait(event)
 
     async def run(self, decider: Decider) -> None:
-        """Work the queue until cancelled."""
-        await self.catch_up()
+        """Work the queue until cancelled; first what came while nobody listened."""
+        await self._catch_up(decider)
         while True:
             try:
                 event = self._queue.receive_nowait()
             except trio.WouldBlock:
                 await self._mark_read()
                 event = await self._queue.receive()
-            try:
-                await self._handle(event, decider)
-            except (CoreError, Refused) as error:
-                self._out(f"The control chat: {error}")
-            except Exception as error:  # noqa: BLE001 - what is in a shape that no core had must not end the server
-                _log.error("A message or event of the control chat was not understood: %r", error)
-                _log.debug("What was not understood", exc_info=error)
+            await self._attempt(event, decider)
 
-    async def catch_up(self) -> None:
-        """Queue the unread messages: commands that came while nobody listened. Each is handled once."""
+    async def _attempt(self, event: Any, decider: Decider) -> None:
         try:
-            chat = await self._api.get_chat(self.ref, initial(1))
-            first = chat["chatStats"]["minUnreadItemId"] if chat["chatStats"]["unreadCount"] else 0
-            page = around(first, 0) if first else None
-            while page is not None:
-                items = (await self._api.get_chat(self.ref, page))["chatItems"]
-                for item in items:
-                    if item["meta"]["itemStatus"]["type"] == "rcvNew":
-                        self._inward.send_nowait({"chatInfo": chat["chatInfo"], "chatItem": item})
-                page = after(items[-1]["meta"]["itemId"], 100) if items else None
+            await self._handle(event, decider)
+        except (CoreError, Refused) as error:
+            self._out(f"The control chat: {error}")
+        except Exception as error:  # noqa: BLE001 - what is in a shape that no core had must not end the server
+            _log.error("A message or event of the control chat was not understood: %r", error)
+            _log.debug("What was not understood", exc_info=error)
+
+    async def _catch_up(self, decider: Decider) -> None:
+        """Handle the unread messages, commands whose events were lost among them: before what the queue holds, which
+        is later in the chat, and each once."""
+        try:
+            unread = await self._unread()
         except CoreError as error:
             _log.warning("the control chat's unread messages were not read: %s", error)
+            return
+        for item in unread:
+            await self._attempt({"chatItem": item}, decider)
+
+    async def _unread(self) -> list[Wire]:
+        stats = (await self._api.get_chat(self.ref, initial(1)))["chatStats"]
+        first = stats["minUnreadItemId"] if stats["unreadCount"] else 0
+        page = around(first, 0) if first else None
+        unread: list[Wire] = []
+        while page is not None:
+            items = (await self._api.get_chat(self.ref, page))["chatItems"]
+            unread += [item for item in items if item["meta"]["itemStatus"]["type"] == "rcvNew"]
+            page = after(items[-1]["meta"]["itemId"], 100) if items else None
+        return unread
 
     async def _mark_read(self) -> None:
         if self._to_read:
@@ -256,7 +278,9 @@ class ControlChat:
             return
         if event["type"] == LINK_UP:
             await self._members_changed()
-            await self.catch_up()
+            await self._catch_up(decider)
+            unsaid, self._unsaid = self._unsaid, []
+            await self._say(unsaid)
             return
         if event["type"] in ("deletedMemberUser", "groupDeleted"):
             self.members = {}
@@ -284,9 +308,20 @@ class ControlChat:
         sender = member_of(direction.get("groupMember"))
         if command is None or sender is None:
             return
-        reply = await self._answer(item, command, sender, decider)
-        for card in reply:
-            await self.post(card)
+        try:
+            reply = await self._answer(item, command, sender, decider)
+        except CoreError as error:
+            reply = [cards.Card(f"Not done: {cards.as_code(str(error))}")]
+        await self._say(reply)
+
+    async def _say(self, reply: list[cards.Card]) -> None:
+        """Post a reply; what a lost link keeps back is said when it is there again."""
+        for place, card in enumerate(reply):
+            try:
+                await self.post(card)
+            except LinkLost:
+                self._unsaid = [*self._unsaid, *reply[place:]][-_UNSAID:]
+                return
 
     async def _answer(self, item: Wire, command: Any, sender: Member, decider: Decider) -> list[cards.Card]:
         by = self.approver(sender.member_id)

@@ -202,8 +202,8 @@ async def _approved(
 
 
 async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    _say("agent", f"calls {tool}({shown})")
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    _say("agent", f"calls {tool}({given})")
 
     async def shown(progress: float, total: float | None, message: str | None) -> None:
         del progress, total

@@ -12,7 +12,7 @@ from simplexmcp import cards, commands, inert
 from simplexmcp.chats import Chat, chat_of
 from simplexmcp.clock import hhmm
 from simplexmcp.core.api import count
-from simplexmcp.errors import CoreError, Refused
+from simplexmcp.errors import CoreError, LinkLost, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,7 +50,10 @@ class Owner:
             case commands.ApproveAll(ref, bound):
                 return await self._with_chat(ref, lambda chat: self._approve_all(chat, bound, by))
             case commands.Revoke(ref):
-                return await self._with_chat(ref, lambda chat: self._revoke(chat, by))
+                if ref != self._control_ref:
+                    self._actions.standing.stop(ref)  # at once, whatever the core has to say
+                done = cards.Card(f"Messages to chat ({ref}) need approval again.")
+                return await self._with_chat(ref, lambda chat: self._revoke(chat, by), when_lost=done)
             case commands.Leave(ref):
                 return await self._with_chat(ref, lambda chat: self._leave_now(chat, by))
             case commands.Show(number):
@@ -62,7 +65,9 @@ class Owner:
             case commands.Simple():
                 return [cards.Card(commands.USAGE)]
 
-    async def _with_chat(self, ref: str, do: Callable[[Chat], Awaitable[list[cards.Card]]]) -> list[cards.Card]:
+    async def _with_chat(
+        self, ref: str, do: Callable[[Chat], Awaitable[list[cards.Card]]], when_lost: cards.Card | None = None
+    ) -> list[cards.Card]:
         if ref == self._control_ref:
             return [cards.Card("That is this chat: the agent control chat is not a chat of the agent.")]
         try:
@@ -71,6 +76,8 @@ class Owner:
                 return [cards.Card(f"There is no chat ({ref}).")]
             return await do(chat)
         except (CoreError, Refused) as error:
+            if isinstance(error, LinkLost) and when_lost is not None:
+                return [when_lost]
             if isinstance(error, CoreError) and error.tag.endswith(("contactNotFound", "groupNotFound")):
                 return [cards.Card(f"There is no chat ({ref}).")]
             return [cards.Card(f"Not done: {inert.span(str(error))}")]
@@ -98,8 +105,8 @@ class Owner:
         label, who = cards.chat_label(chat), inert.name(by.name)
         self._audit.write("left", chat=chat.ref, by=by.name, member=by.member)
         for action in self._actions.pending():
-            if action.ref == chat.ref:
-                self._actions.reject(action.number, chat.ref, by)
+            if action.base == chat.base:
+                self._actions.reject(action.number, action.ref, by)
         self._actions.chat_gone(chat)
         self._out(f"{verb} {chat.kind} {chat.name} ({chat.ref}), requested by {by.name}.")
         return [cards.Card(f"{verb} {label}, requested by {who}.")]

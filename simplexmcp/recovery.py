@@ -42,9 +42,11 @@ async def finish_crashed(
 
 
 async def _finish(entry: Entry, text: str, control: ControlChat, api: ChatApi) -> None:
-    number, item = entry["n"], entry.get("card")
+    number, item, asking = entry["n"], entry.get("card"), f"{text}\nTap "
     if not isinstance(item, int):
-        item = await control.find(f"{text}\nTap ", starts=True)
+        item = await control.find(asking, starts=True)
+    elif not (await control.text_of(item) or asking).startswith(asking):
+        return  # it got its outcome, and the crash came before the journal's end
     card = cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number))
     if item is not None:
         await control.edit(item, card)

@@ -15,7 +15,7 @@ import trio
 
 from simplexmcp.clock import iso
 from simplexmcp.core.api import count
-from simplexmcp.errors import CoreError
+from simplexmcp.errors import CoreError, LinkLost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,7 +142,11 @@ class StandingApprovals:
         grant = Grant(approver, iso(now), until, bound.messages)
         async with self._lock:
             custom = await self._custom(ref)
-            await self._api.set_custom(ref, with_grant(custom, grant))
+            try:
+                await self._api.set_custom(ref, with_grant(custom, grant))
+            except LinkLost:
+                self.stop(ref)  # it may be stored; the owner is told that it was not done
+                raise
             self._revoked.discard(ref)
             self._unwritten.discard(ref)
             self._ends.pop(ref, None)
@@ -150,11 +154,17 @@ class StandingApprovals:
                 self._ends[ref] = grant
         return grant
 
-    async def revoke(self, ref: str) -> bool:
-        """End the approval of `ref`, at once; whether there was one. Raises CoreError when the chat is gone."""
+    def stop(self, ref: str) -> None:
+        """The approval of `ref` holds no more from now on; that is stored by `revoke`, or by the next `end_due`."""
         self._revoked.add(ref)
         self._unwritten.add(ref)
+
+    async def revoke(self, ref: str) -> bool:
+        """End the approval of `ref`, at once; whether there was one. Raises CoreError when the chat is gone."""
+        self.stop(ref)
         async with self._lock:
+            if ref not in self._revoked:  # it was given again meanwhile
+                return False
             self._ends.pop(ref, None)
             custom = await self._custom(ref)
             rest = without_grant(custom)
@@ -181,6 +191,8 @@ class StandingApprovals:
             await self._api.set_custom(ref, (without_grant(custom) or None) if last else with_grant(custom, less))
             if last:
                 self._ends.pop(ref, None)
+            if ref in self._revoked:  # while that was stored
+                return None
             return grant, last
 
     async def end_due(self) -> list[str]:

@@ -363,8 +363,10 @@ class Watch:
                 inbox.end()
 
     def _link_up(self, _: Event) -> None:
-        for waiting in (*self._inboxes, *self._joins):
-            waiting.reread()
+        for inbox in self._inboxes:
+            inbox.reread()
+        for joins in self._joins:
+            joins.reread()
 
 
 def changes_in(event: Event) -> list[tuple[int, dict[str, Any] | None]]:

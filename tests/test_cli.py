@@ -102,8 +102,6 @@ def run(*words: str, **rest) -> subprocess.CompletedProcess[str]:
 
 def test_the_console_script_is_installed():
     script = Path(sysconfig.get_path("scripts")) / "simplexmcp"
-    if not script.exists():
-        pytest.skip("the package is not installed here")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith("simplexmcp ")
 

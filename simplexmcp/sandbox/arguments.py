@@ -8,7 +8,7 @@ from typing import Any
 
 from simplexmcp.sandbox import errors
 
-__all__ = ["Arguments", "profile_argument", "strict_json"]
+__all__ = ["Arguments", "is_text", "preferences_argument", "profile_argument", "strict_json"]
 
 JsonObject = dict[str, Any]
 
@@ -54,14 +54,26 @@ class Arguments:
         return value
 
 
+def is_text(text: str) -> bool:
+    """Whether a string can be written out: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def strict_json(text: str) -> Any:
     """Parse JSON as the core does; anything else is a parse error of the command."""
     try:
-        return json.loads(
+        value = json.loads(
             text, parse_constant=_no_constant, parse_float=_number, object_pairs_hook=_first_of_equal_keys
         )
+        if "\\u" in text:
+            _ = json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise errors.parse_error() from None
+    return value
 
 
 def _number(text: str) -> int | float:
@@ -77,6 +89,30 @@ def _first_of_equal_keys(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 def _no_constant(text: str) -> None:
     raise ValueError(text)
+
+
+_WORDS = {"allow": ("always", "yes", "no"), "enable": ("on", "off")}
+
+
+def preferences_argument(value: Any, key: str) -> JsonObject:
+    """Preferences of a profile (`key` "allow") or of a group ("enable"); else a parse error."""
+    if not isinstance(value, dict):
+        raise errors.parse_error()
+    given: JsonObject = {name: one for name, one in value.items() if one is not None}
+    commands = given.get("commands", [])
+    if not isinstance(commands, list) or not all(isinstance(command, dict) for command in commands):
+        raise errors.parse_error()
+    for name, one in given.items():
+        if name != "commands" and not _is_preference(one, key):
+            raise errors.parse_error()
+    return given
+
+
+def _is_preference(value: Any, key: str) -> bool:
+    if not isinstance(value, dict) or value.get(key) not in _WORDS[key]:
+        return False
+    role, ttl = value.get("role"), value.get("ttl")
+    return (role is None or isinstance(role, str)) and (ttl is None or isinstance(ttl, int))
 
 
 _OPTIONAL_TEXTS = ("shortDescr", "image", "contactLink")
@@ -95,9 +131,7 @@ def profile_argument(value: Any) -> JsonObject:
                 raise errors.parse_error()
             out[key] = text
     if (preferences := value.get("preferences")) is not None:
-        if not isinstance(preferences, dict):
-            raise errors.parse_error()
-        out["preferences"] = preferences
+        out["preferences"] = preferences_argument(preferences, "allow")
     if (kind := value.get("peerType")) is not None:
         if kind not in ("human", "bot"):
             raise errors.parse_error()

@@ -6,6 +6,7 @@ other cores by the table in `receiving`. Here is what they all need: ids, times,
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, itemshapes, shapes
@@ -14,7 +15,7 @@ from simplexmcp.sandbox.state import CoreState, Profile, free_id
 from simplexmcp.sandbox.times import local_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from simplexmcp.sandbox.network import Delivery, Network
     from simplexmcp.sandbox.state import Connection, Contact, Group, Item, Member, User
@@ -43,6 +44,7 @@ class SimulatedCore:
         self.network_config: JsonObject | None = None
         self.queue_size = QUEUE_SIZE
         self.cli = False
+        self._acting: User | None = None
         self._subscriber: Callable[[Event], None] | None = None
         self._kept: list[Event] = []
         self._answering: list[Event] | None = None
@@ -101,7 +103,7 @@ class SimulatedCore:
         self.emit_raw(self.event(tag, **fields))
 
     def event(self, tag: str, **fields: Any) -> Event:
-        """A response or event with the active user."""
+        """A response or event with its user."""
         return {"type": tag, "user": self.user_json(), **fields}
 
     def emit_raw(self, event: Event) -> None:
@@ -152,13 +154,24 @@ class SimulatedCore:
 
     @property
     def user(self) -> User:
-        """The active user, or `noActiveUser`."""
+        """The active user, or that of the chat where something happens now; else `noActiveUser`."""
+        if self._acting is not None:
+            return self._acting
         if self.state.active_user is None:
             raise errors.error("noActiveUser")
         return self.state.users[self.state.active_user]
 
+    @contextmanager
+    def acting_for(self, user_id: int | None) -> Iterator[None]:
+        """Something happens in a chat of this user, who need not be the active one (None: who is)."""
+        self._acting = None if user_id is None else self.state.users[user_id]
+        try:
+            yield
+        finally:
+            self._acting = None
+
     def user_json(self) -> JsonObject:
-        """USER of the active user."""
+        """USER of that user."""
         return shapes.user(self.state, self.user)
 
     # Times and ids

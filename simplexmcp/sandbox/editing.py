@@ -176,7 +176,7 @@ def delete(core: SimulatedCore, a: Arguments) -> Event:
 def _find_all(core: SimulatedCore, chat: str, numbers: list[int]) -> tuple[list[Item], list[int]]:
     found: list[Item] = []
     missing: list[int] = []
-    for number in numbers:
+    for number in dict.fromkeys(numbers):
         row = core.state.items.get(number)
         if row is None or row.chat != chat:
             missing.append(number)
@@ -244,9 +244,13 @@ def _moderate_one(core: SimulatedCore, group: Group, row: Item) -> JsonObject:
 # Reactions
 
 
+def _known(emoji: Any) -> bool:
+    return isinstance(emoji, str) and emoji in EMOJI
+
+
 def reaction_argument(value: Any) -> str:
     """The emoji of a reaction; others than the known ones are a parse error."""
-    if not isinstance(value, dict) or value.get("type") != "emoji" or value.get("emoji") not in EMOJI:
+    if not isinstance(value, dict) or value.get("type") != "emoji" or not _known(value.get("emoji")):
         raise errors.parse_error()
     emoji: str = value["emoji"]
     return emoji

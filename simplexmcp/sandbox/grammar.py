@@ -24,7 +24,7 @@ from simplexmcp.sandbox import (
     sending,
     users,
 )
-from simplexmcp.sandbox.arguments import Arguments
+from simplexmcp.sandbox.arguments import Arguments, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +162,12 @@ def _table() -> list[_Command]:
         (STARTED, rf"/_accept(?: incognito=(?P<incognito>{_ONOFF}))? (?P<request>\d+)", addresses.accept),
         (STARTED, r"/_reject (?P<request>\d+)", addresses.reject),
     ]
-    return [_Command(re.compile(pattern, re.DOTALL), needs, handler) for needs, pattern, handler in rows]
+    return [_Command(_compiled(pattern), needs, handler) for needs, pattern, handler in rows]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Numbers are ASCII digits, and no longer than a row's number can be."""
+    return re.compile(pattern.replace(r"\d+", r"\d{1,18}"), re.DOTALL | re.ASCII)
 
 
 _COMMANDS = _table()
@@ -184,6 +189,8 @@ def parses(text: str) -> bool:
 def run(core: SimulatedCore, text: str) -> Event:
     """The response to a command; raises CommandFailed."""
     command = text.rstrip()
+    if not is_text(command):
+        raise errors.parse_error()
     if _UNMODELLED.match(command):
         _require(core, STARTED)
         raise errors.not_modelled(command.partition(" ")[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, items, shapes
+from simplexmcp.sandbox.arguments import preferences_argument
 from simplexmcp.sandbox.network import LinkEntry
 from simplexmcp.sandbox.preferences import GROUP_FEATURES, full_group_preferences
 from simplexmcp.sandbox.roles import at_least, require_role
@@ -53,6 +54,10 @@ def group_profile_argument(value: Any) -> JsonObject:
                 if not isinstance(item, kind):
                     raise errors.parse_error()
                 out[key] = item
+    if "groupPreferences" in out:
+        out["groupPreferences"] = preferences_argument(out["groupPreferences"], "enable")
+    if out.get("memberAdmission", {}).get("review") not in (None, "all"):
+        raise errors.parse_error()
     return out
 
 

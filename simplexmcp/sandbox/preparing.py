@@ -6,6 +6,8 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, groups, items, itemshapes, rows, shapes
+from simplexmcp.sandbox.arguments import profile_argument
+from simplexmcp.sandbox.composing import message_content
 from simplexmcp.sandbox.preferences import prepared_business_preferences
 from simplexmcp.sandbox.targets import parse_target
 
@@ -41,11 +43,10 @@ def _prepared_chat(core: SimulatedCore, ref: str, welcome: Item | None) -> Event
 def prepare_contact(core: SimulatedCore, a: Arguments) -> Event:
     """`/_prepare contact U LINKS CONTACTSLINKDATA`: a chat at once, or a group for a business."""
     data = a.object()
-    profile = data.get("profile")
-    if not isinstance(profile, dict) or not isinstance(profile.get("displayName"), str):
-        raise errors.parse_error()
+    checked = profile_argument(data.get("profile"))
+    profile = {**data["profile"], **checked}
     pair = _link_pair(a)
-    message = data.get("message")
+    message = None if data.get("message") is None else message_content(data["message"])
     if data.get("business"):
         return _prepare_business(core, pair, profile, message)
     contact = rows.add_contact(core, profile)
@@ -82,7 +83,7 @@ def _welcome(core: SimulatedCore, ref: str, message: JsonObject, member: int | N
     )
 
 
-def _prepare_business(core: SimulatedCore, pair: JsonObject, profile: JsonObject, message: Any) -> Event:
+def _prepare_business(core: SimulatedCore, pair: JsonObject, profile: JsonObject, message: JsonObject | None) -> Event:
     group_profile = {
         "displayName": profile["displayName"],
         "fullName": profile.get("fullName", ""),
@@ -95,7 +96,7 @@ def _prepare_business(core: SimulatedCore, pair: JsonObject, profile: JsonObject
     host = rows.host_of(core, group)
     own = core.membership(group)
     group.business = {"chatType": "business", "businessId": host.member_id, "customerId": own.member_id}
-    return _finish_prepared(core, group, message if isinstance(message, dict) else None)
+    return _finish_prepared(core, group, message)
 
 
 def prepare_group(core: SimulatedCore, a: Arguments) -> Event:

@@ -7,6 +7,7 @@ from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING
 
 from simplexmcp.sandbox import errors, shapes
+from simplexmcp.sandbox.times import is_time
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
@@ -38,19 +39,21 @@ _PENDING = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CAST = re.compile(r"CAST\('(?P<id>[^']*)' AS BLOB\)", re.IGNORECASE)
-_CONNS = re.compile(r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d+).*", re.IGNORECASE | re.DOTALL)
+_CONNS = re.compile(
+    r"SELECT (?P<columns>c\.agent_conn_id)\s.*\bgroup_id = (?P<group>\d{1,18}).*", re.IGNORECASE | re.DOTALL
+)
 
 
 _AGE = re.compile(
     r"UPDATE chat_items SET item_ts = '(?P<ts>[-\d]+ [:.\d]+)', created_at = '(?P<created>[-\d]+ [:.\d]+)'"
-    r" WHERE chat_item_id = (?P<item>\d+)",
+    r" WHERE chat_item_id = (?P<item>\d{1,18})",
     re.IGNORECASE,
 )
 
 
 _CARD = re.compile(
     r"UPDATE contact_profiles SET contact_link = CAST\('(?P<link>[^']+)' AS BLOB\) WHERE contact_profile_id = "
-    r"\(SELECT contact_profile_id FROM contacts WHERE contact_id = (?P<contact>\d+)\)",
+    r"\(SELECT contact_profile_id FROM contacts WHERE contact_id = (?P<contact>\d{1,18})\)",
     re.IGNORECASE,
 )
 
@@ -79,8 +82,11 @@ def _pending(core: SimulatedCore, m: re.Match[str]) -> Event:
 
 
 def _age(core: SimulatedCore, row: Item, ts: str, created: str) -> Event:
+    times = [text.replace(" ", "T") + "Z" for text in (ts, created)]
+    if not all(is_time(text) for text in times):
+        raise errors.not_modelled("times of another form")
     core.index.remove(row)
-    row.ts, row.created = ts.replace(" ", "T") + "Z", created.replace(" ", "T") + "Z"
+    row.ts, row.created = times
     core.index.add(row)
     return {"type": "sQLResult", "rows": []}
 

@@ -324,7 +324,9 @@ def read_chat(core: SimulatedCore, a: Arguments) -> Event:
     if scope is None:
         return {"type": "cmdOk", "user_": core.user_json()}
     group = core.group(number)
-    member = core.state.members[scope or group.membership]
+    member = core.state.members.get(scope or group.membership)
+    if member is None or member.group_id != number:
+        raise errors.store_error("groupMemberNotFound", groupMemberId=scope)
     if member.support is not None:
         group.attention -= member.support["memberAttention"] > 0
         member.support = {**member.support, "unread": 0, "memberAttention": 0, "mentions": 0}

@@ -19,8 +19,19 @@ JsonObject = dict[str, Any]
 
 
 def perform(core: SimulatedCore, delivery: Delivery) -> None:
-    """Do one delivery of a started core."""
-    _DELIVERIES[delivery.do](core, delivery.data)
+    """Do one delivery of a started core, for the user whose chat it is about."""
+    with core.acting_for(_user_of(core, delivery.data)):
+        _DELIVERIES[delivery.do](core, delivery.data)
+
+
+def _user_of(core: SimulatedCore, data: JsonObject) -> int | None:
+    if (agent_id := data.get("to") or data.get("conn") or data.get("link")) is not None:
+        conn = core.conn_by_agent_id(agent_id)
+        return None if conn is None else conn.user_id
+    if (contact := core.state.contacts.get(data.get("contact", 0))) is not None:
+        return contact.user_id
+    member = core.state.members.get(data.get("member", 0))
+    return None if member is None else core.state.groups[member.group_id].user_id
 
 
 def _on_request(core: SimulatedCore, data: JsonObject) -> None:

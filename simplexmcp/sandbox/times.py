@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["broker_time", "local_time", "order_key", "seconds_of"]
+__all__ = ["broker_time", "is_time", "local_time", "order_key", "seconds_of"]
 
 
 def local_time(seconds: float) -> str:
@@ -25,6 +25,15 @@ def seconds_of(text: str) -> float:
     whole, _, fraction = text[:-1].partition(".")
     base = datetime.fromisoformat(whole + "+00:00").timestamp()
     return base + (int(fraction[:9]) / 10 ** len(fraction[:9]) if fraction else 0.0)
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a time of the core."""
+    try:
+        seconds_of(text)
+    except ValueError:
+        return False
+    return True
 
 
 def order_key(text: str) -> str:

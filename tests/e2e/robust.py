@@ -152,12 +152,13 @@ def taken_port() -> socket.socket:
 class Program:
     """`python -m simplexmcp serve` as a process: its lines on the terminal, those on stderr, its exit code."""
 
-    def __init__(self, world: World, *options: str, core: str = "agent") -> None:
+    def __init__(self, world: World, *options: str, core: str = "agent", data: Path | None = None) -> None:
         url = core if "://" in core else world.core_url(core)
-        self.data = world.folder / "data"
+        self.data = data or world.folder / "data"
         self.command = [
             *(sys.executable, "-m", "simplexmcp", "serve", "my-agent", "--display-name", "My Agent"),
-            *("--data", str(self.data), "--core", url, "--port", "0", "--qr-code", "none", *options),
+            *("--data", str(self.data), "--core", url, "--qr-code", "none", *options),
+            *(() if "--port" in options else ("--port", "0")),
         ]
         self.lines, self.errors = Lines(), Lines()
         self.process: trio.Process

@@ -356,8 +356,8 @@ class Approvals(RuleBasedStateMachine):
 PHASES = (Phase.generate, Phase.shrink) if os.environ.get("SHRINK") else (Phase.generate,)
 """Shrinking a failure takes minutes: SHRINK=1 asks for it."""
 
-SEEDS = 10
-"""Hypothesis varies what it has after ten examples; ten new ones each time look at more."""
+SEEDS = int(os.environ.get("SEEDS", "6"))
+"""Hypothesis varies what it has after ten examples; ten new ones each time look at more. SEEDS=200 looks for long."""
 
 
 def test_nothing_reaches_others_without_exactly_one_word_for_it() -> None:

@@ -96,34 +96,31 @@ async def test_a_second_signal_ends_the_wait_for_the_delivery_at_once(tmp_path: 
         assert program.errors.all == []
 
 
-@on_the_wall
 async def test_a_client_that_reads_nothing_delays_the_stop_by_seconds_only(tmp_path: Path) -> None:
-    async with open_world(tmp_path) as world, trio.open_nursery() as nursery:
-        program = Program(world)
-        await nursery.start(program.run)
-        host = (await program.listening()).split("/")[2]
-        token = (program.data / "token").read_text().strip()
+    async with open_world(tmp_path) as world:
+        server = await world.serve()
+        host = f"127.0.0.1:{server.port}"
         call = {"name": "receive", "arguments": {"wait": 600}}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
         head = (
-            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\nContent-Type: application/json\r\n"
             f"Accept: application/json, text/event-stream\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         deaf = trio.socket.socket()
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-        await deaf.connect(("127.0.0.1", int(host.rpartition(":")[2])))
+        await deaf.connect(("127.0.0.1", server.port))
         stream = trio.SocketStream(deaf)
         for _ in range(50):
             await stream.send_all(head.encode() + body)
-        await trio.sleep(0.5)
-        assert await program.end(signal.SIGTERM, within=10) == 0
-        assert program.lines.all[-1] == "Stopped."
-        assert program.errors.all == []
+        await trio.sleep(1)
+        began = trio.current_time()
+        await server.end()
+        assert trio.current_time() - began < 10
         await stream.aclose()
 
 
 @on_the_wall
-async def test_a_signal_during_the_start_is_130_and_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
+async def test_a_signal_during_the_start_is_130_and_says_nothing(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world, trio.open_nursery() as nursery:
         with taken_port() as silent:  # takes the connection and says nothing
             program = Program(world, core=f"ws://127.0.0.1:{silent.getsockname()[1]}")
@@ -132,29 +129,31 @@ async def test_a_signal_during_the_start_is_130_and_leaves_nothing_to_clean_up(t
             assert await program.end(signal.SIGINT, within=3) == 130
         assert "Stopped." not in program.lines.all
         assert program.errors.all == []
-        again = Program(world)
-        await nursery.start(again.run)
-        await again.listening()
-        # While it runs, a second one on its folder says so, and one on its port too.
-        second, third = Program(world), Program(world, "--port", (await again.listening()).split(":")[2].split("/")[0])
-        third.command[third.command.index("--data") + 1] = str(tmp_path / "other")
-        third.command[third.command.index("--core") + 1] = world.core_url("other")
-        nursery.start_soon(second.run)
-        await third.run()
-        await second.ended.wait()
-        assert (second.code, second.errors.all) == (1, [f"Agent my-agent is already running (process {again.process.pid})."])
-        assert third.code == 1
-        assert len(third.errors.all) == 1
-        assert "is in use by another program" in third.errors.all[0]
-        # Its terminal goes: it serves on, and ends in order.
-        joining = await again.lines.see("https://")
-        await again.lose_terminal()
-        async with world.person("Alice") as alice:
-            await alice.see(await alice.join(joining), "I'm your agent.")
-            async with again.agent() as agent:
-                assert (await agent.call("list"))["agent"] == "My Agent"
-        assert await again.end(signal.SIGTERM, within=10) == 0
-        assert again.errors.all == []
+
+
+@on_the_wall
+async def test_others_on_its_folder_or_port_are_refused_and_it_serves_on_when_its_terminal_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with open_world(tmp_path) as world, world.person("Alice") as alice, trio.open_nursery() as nursery:
+        program = Program(world)
+        await nursery.start(program.run)
+        port = (await program.listening()).split(":")[2].split("/")[0]
+        on_folder = Program(world)
+        on_port = Program(world, "--port", port, data=tmp_path / "other", core="other")
+        nursery.start_soon(on_folder.run)
+        await on_port.run()
+        await on_folder.ended.wait()
+        assert (on_folder.code, on_port.code) == (1, 1)
+        assert on_folder.errors.all == [f"Agent my-agent is already running (process {program.process.pid})."]
+        assert [line.partition(":")[0] for line in on_port.errors.all] == [f"Port {port} is in use by another program"]
+        joining = await program.lines.see("https://")
+        await program.lose_terminal()
+        await alice.see(await alice.join(joining), "I'm your agent.")
+        async with program.agent() as agent:
+            assert (await agent.call("list"))["agent"] == "My Agent"
+        assert await program.end(signal.SIGTERM, within=10) == 0
+        assert program.errors.all == []
 
 
 async def test_signals_are_the_steps_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,11 +227,8 @@ def test_a_defect_is_one_line_and_exit_code_1(
         raise RuntimeError("boom\x1b[31m")
 
     monkeypatch.setattr(serve, "open_control_chat", broken)
-    arguments = ["serve", "x", "--data", str(tmp_path / "data"), "--core", "sandbox", "--port", "0", "--qr-code", "none"]
-    assert cli.run(arguments) == 1
+    assert cli.run(["serve", "x", "--data", str(tmp_path / "data"), "--core", "sandbox", "--port", "0"]) == 1
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("Unexpected RuntimeError: boom")
     assert lines[0].isprintable()
-
-

@@ -307,3 +307,25 @@ async def test_a_message_in_a_shape_that_no_core_had_ends_nothing(
         await flow.tap("pending")
         assert await flow.card("No action is pending.")
         assert not any("Traceback" in record.getMessage() for record in caplog.records)
+
+
+async def test_commands_are_obeyed_in_the_order_of_the_chat_though_the_event_of_the_first_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cabled(tmp_path) as (world, cable, core), world.flow(core=core) as flow, world.person("Bob") as bob:
+        _, chat = await join_trail(flow, bob)
+        agent = world.network.core("agent")
+        publish = agent._publish
+        with monkeypatch.context() as losing:
+            losing.setattr(agent, "_publish", lambda event: None if "approve" in str(event) else publish(event))
+            await flow.tap(f"approve {chat} all")
+            await trio.sleep(1)
+        world.network.faults.response_delay = 0.5
+        cable.cut()
+        await flow.server.lines.see(LOST)
+        await flow.tap(f"revoke {chat}")
+        await until_back(flow)
+        world.network.faults.response_delay = 0
+        await flow.card("Approved for")
+        await flow.card("need approval again")
+        assert "approved" not in (await flow.agent.call("list"))["chats"][0]

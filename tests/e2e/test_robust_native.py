@@ -67,7 +67,8 @@ async def test_the_server_on_the_library_connects_sends_and_stops_as_on_a_port(
             assert result["status"] == "done"
             await bob.see(group, "hello")
             await bob.say(group, "welcome")
-            assert [m["text"] for m in (await flow.agent.call("receive", chat=chat, wait=10))["messages"]] == ["welcome"]
+            received = await flow.agent.call("receive", chat=chat, wait=10)
+            assert [m["text"] for m in received["messages"]] == ["welcome"]
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lambda: flow.agent.call("send", chat=chat, text="late"))
                 await flow.card("`late`")
@@ -124,5 +125,3 @@ async def test_a_stop_in_the_middle_of_the_start_closes_the_library(
             await serve.serve(world.options(core="native"), stop)
         await nothing_left(running, files)
         assert there.calls == ["migrate", "/version", "/user", "/_stop", "close"]
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,8 @@ from tests.sandbox.world import Person, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from simplexmcp.sandbox.state import Member
 
 JsonObject = dict[str, Any]
 
@@ -47,8 +50,9 @@ class Crowd:
             self.world.network.deliver()
 
     def command(self, who: Person, text: str, value: Any = None) -> JsonObject:
-        """The response, which is always an object with a tag."""
-        response = who.core.command(text if value is None else f"{text} {json.dumps(value)}")
+        """The response, which is always an object with a tag. `U` in a command is the active user."""
+        named = re.sub(r" U( |$)", rf" {who.core.state.active_user}\1", text)
+        response = who.core.command(named if value is None else f"{named} {json.dumps(value)}")
         assert isinstance(response["type"], str)
         return response
 
@@ -82,17 +86,17 @@ def _at(value: Any, *keys: str) -> Any:
 def _link(crowd: Crowd, who: Person) -> None:
     kind = crowd.random.randrange(4)
     if kind == 0:
-        response = crowd.command(who, "/_connect 1")
+        response = crowd.command(who, "/_connect U")
         link = response.get("connLinkInvitation")
     elif kind == 1:
-        link = crowd.command(who, "/_address 1").get("connLinkContact")
+        link = crowd.command(who, "/_address U").get("connLinkContact")
         auto = {"businessAddress": crowd.random.random() < 0.3, "autoAccept": {"acceptIncognito": False}}
-        crowd.command(who, "/_address_settings 1", auto)
+        crowd.command(who, "/_address_settings U", auto)
     else:
         profile: JsonObject = {"displayName": crowd.random.choice(("Team", "Crew")), "fullName": ""}
         if kind == 3:
             profile["memberAdmission"] = {"review": "all"}
-        group = _at(crowd.command(who, "/_group 1", profile), "groupInfo", "groupId")
+        group = _at(crowd.command(who, "/_group U", profile), "groupInfo", "groupId")
         link = _at(crowd.command(who, f"/_create link #{group or 0} member"), "groupLink", "connLinkContact")
     if link is not None:
         crowd.links.append(link)
@@ -102,18 +106,18 @@ def _connect(crowd: Crowd, who: Person) -> None:
     if not crowd.links:
         return
     link = crowd.random.choice(crowd.links)
-    plan = crowd.command(who, f"/_connect plan 1 {link['connShortLink']}")
+    plan = crowd.command(who, f"/_connect plan U {link['connShortLink']}")
     if plan["type"] == "chatCmdError" or crowd.random.random() < 0.3:
-        crowd.command(who, f"/_connect 1 {link['connFullLink']} {link['connShortLink']}")
+        crowd.command(who, f"/_connect U {link['connFullLink']} {link['connShortLink']}")
         return
     details = next(v for k, v in plan["connectionPlan"].items() if k.endswith("Plan"))
     data: JsonObject = next((v for k, v in details.items() if k.endswith("SLinkData_")), {})
     links = f"{link['connFullLink']} {link['connShortLink']}"
     incognito = crowd.random.choice(("on", "off"))
     if "groupLinkPlan" in plan["connectionPlan"]:
-        prepared = crowd.command(who, f"/_prepare group 1 {links} direct=on", data)
+        prepared = crowd.command(who, f"/_prepare group U {links} direct=on", data)
     else:
-        prepared = crowd.command(who, f"/_prepare contact 1 {links}", data)
+        prepared = crowd.command(who, f"/_prepare contact U {links}", data)
     info = _at(prepared, "chat", "chatInfo") or {}
     if info.get("type") == "group":
         crowd.command(who, f"/_connect group #{info['groupInfo']['groupId']} incognito={incognito}")
@@ -188,8 +192,8 @@ def _end(crowd: Crowd, who: Person) -> None:
                 f"/_leave #{ref[1:]}",
                 f"/_delete {ref} {crowd.random.choice(('full', 'entity', 'messages'))} notify=on",
                 f"/_delete {ref} full notify=off",
-                "/_delete_address 1",
-                '/_profile 1 {"displayName":"Alice","fullName":"A"}',
+                "/_delete_address U",
+                '/_profile U {"displayName":"Alice","fullName":"A"}',
             )
         ),
     )
@@ -202,6 +206,13 @@ def _outage(crowd: Crowd, who: Person) -> None:
         crowd.command(who, crowd.random.choice(("/_stop", "/_start", "/_start")))
 
 
+def _switch(crowd: Crowd, who: Person) -> None:
+    if len(who.core.state.users) == 1:
+        user = {"profile": {"displayName": "Other", "fullName": ""}, "pastTimestamp": False}
+        crowd.command(who, "/_create user", user)
+    crowd.command(who, f"/_user {crowd.random.choice((1, 1, 2))}")
+
+
 DEEDS: tuple[Callable[[Crowd, Person], None], ...] = (
     *([_link] * 2),
     *([_connect] * 4),
@@ -211,6 +222,7 @@ DEEDS: tuple[Callable[[Crowd, Person], None], ...] = (
     _requests,
     _end,
     _outage,
+    _switch,
 )
 
 
@@ -218,7 +230,21 @@ def _check(person: Person) -> None:
     """All that a person can look at is there and agrees."""
     person.core.command("/_start")
     state = person.core.state
-    for entry in person.do("/_get chats 1 pcc=on count=500")["chats"]:
+    for user in state.users:
+        person.do(f"/_user {user}")
+        _check_chats(person, user)
+    assert all(group.membership in state.members for group in state.groups.values())
+    assert all(member.group_id in state.groups for member in state.members.values())
+    assert all(member.profile_id in state.profiles for member in state.members.values())
+    assert all(contact.profile_id in state.profiles for contact in state.contacts.values())
+    known = {f"@{n}" for n in state.contacts} | {f"#{n}" for n in state.groups}
+    assert all(item.chat in known for item in state.items.values())
+    shared = [(item.chat, item.shared_id) for item in state.items.values() if item.shared_id is not None]
+    assert len(shared) == len(set(shared)), "a message came twice"
+
+
+def _check_chats(person: Person, user: int) -> None:
+    for entry in person.do(f"/_get chats {user} pcc=on count=500")["chats"]:
         info, stats = entry["chatInfo"], entry["chatStats"]
         if info["type"] not in ("direct", "group"):
             continue
@@ -235,20 +261,9 @@ def _check(person: Person) -> None:
             assert [item["meta"]["itemId"] for item in around] == ids[max(0, place - 1) : place + 2]
         if ref[0] == "#":
             # Only one and the same contact may be two members: one that left, and came again.
-            whose: dict[str, set[Any]] = {}
-            for member in person.do(f"/_members {ref}")["group"]["members"]:
-                whose.setdefault(member["localDisplayName"], set()).add(
-                    member.get("memberContactId", member["memberId"])
-                )
-            assert all(len(contacts) == 1 for contacts in whose.values())
-    assert all(group.membership in state.members for group in state.groups.values())
-    assert all(member.group_id in state.groups for member in state.members.values())
-    assert all(member.profile_id in state.profiles for member in state.members.values())
-    assert all(contact.profile_id in state.profiles for contact in state.contacts.values())
-    known = {f"@{n}" for n in state.contacts} | {f"#{n}" for n in state.groups}
-    assert all(item.chat in known for item in state.items.values())
-    shared = [(item.chat, item.shared_id) for item in state.items.values() if item.shared_id is not None]
-    assert len(shared) == len(set(shared)), "a message came twice"
+            members = person.do(f"/_members {ref}")["group"]["members"]
+            names = {(m["localDisplayName"], m["memberContactProfileId"]) for m in members}
+            assert len(names) == len({name for name, _ in names})
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -287,6 +302,11 @@ def _known(person: Person, group: int, member_id: str) -> bool:
     )
 
 
+def _membership(person: Person, group: int) -> Member:
+    state = person.core.state
+    return state.members[state.groups[group].membership]
+
+
 def _counted(person: Person, group: int, text: str) -> int:
     return sum(row.chat == f"#{group}" and row.text == text for row in person.core.state.items.values())
 
@@ -313,10 +333,10 @@ def _heard(seed: int) -> int:
             if crowd.command(person, f"/_send #{group} text {text}")["type"] == "chatCmdError":
                 continue
             crowd.world.settle()
-            own = person.core.membership(person.core.group(group))
+            own = _membership(person, group)
             for other in (p for p in crowd.people if p is not person):
                 for theirs in list(other.core.state.groups):
-                    them = other.core.membership(other.core.group(theirs))
+                    them = _membership(other, theirs)
                     mutual = _known(person, group, them.member_id) and _known(other, theirs, own.member_id)
                     expected = int(mutual and them.status in CURRENT)
                     assert _counted(other, theirs, text) == expected, (seed, text, other.core.name, theirs)

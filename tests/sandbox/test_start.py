@@ -112,3 +112,21 @@ def test_messages_for_a_stopped_core_wait_until_it_starts() -> None:
     agent.do("/_start")
     world.settle()
     assert agent.texts("@4") == ["are you there?"]
+
+
+def test_what_comes_for_a_user_who_is_not_active_is_that_users() -> None:
+    world = World()
+    agent, bob, carol = world.person("My Agent"), world.person("Bob"), world.person("Carol")
+    world.connect(agent, bob)
+    world.group(agent, "Team", bob, carol)
+    agent.do("/_create user", {**BOT, "profile": {"displayName": "Second", "fullName": ""}})
+    agent.forget()
+    bob.say("@4", "hello")
+    carol.say("#1", "@'My Agent' hello", mentions={"My Agent": carol.member_id("My Agent")})
+    world.settle()
+    users = [(event["user"]["userId"], event["user"]["activeUser"]) for event in agent.got("newChatItems")]
+    assert users == [(1, False), (1, False)]
+    assert agent.refused("/_get chat @4 count=1")["type"] == "contactNotFound"
+    agent.do("/_user 1")
+    assert agent.texts("@4") == ["hello"]
+    assert agent.chat("#1", "initial=1")["chatStats"]["unreadMentions"] == 1
