@@ -284,7 +284,8 @@ class Actions:
             if isinstance(error, LinkLost) and error.tag != "link/down":
                 action.unsure = card.text
             if action.state not in FINAL:
-                action.error = f"The action could not be asked: {error}"
+                why = "the link to the SimpleX core was lost. Nothing was done; ask again later."
+                action.error = f"The action could not be asked: {why if isinstance(error, LinkLost) else error}"
                 self._end(action, Move.GONE if action.state is State.PENDING else Move.FAIL)
         finally:
             action.posted.set()

@@ -84,6 +84,7 @@ class ControlChat:
         self._stored = self._next
         self._counter = trio.Lock()
         self.members: dict[str, Member] = {}
+        self._doubted: set[str] = set()  # an event said that they decide no more; the list was not read yet
         self._restart = restart
         self._inward, self._queue = trio.open_memory_channel[Any](math.inf)
         self._seen: dict[int, None] = {}
@@ -96,11 +97,14 @@ class ControlChat:
     def approver(self, member_id: str) -> Approver | None:
         """The approver with this identity; None when it is none (any more)."""
         member = self.members.get(member_id)
-        return member.approver if member and self.rule.approves(member) else None
+        return member.approver if member and self._approves(member) else None
 
     def approvers(self) -> list[Member]:
         """Everybody who decides now."""
-        return [member for member in self.members.values() if self.rule.approves(member)]
+        return [member for member in self.members.values() if self._approves(member)]
+
+    def _approves(self, member: Member) -> bool:
+        return self.rule.approves(member) and member.member_id not in self._doubted
 
     def people(self) -> list[Member]:
         """The people in the chat."""
@@ -118,7 +122,9 @@ class ControlChat:
 
     async def load_members(self) -> None:
         """Read the members again. Raises CoreError."""
+        doubted = set(self._doubted)
         _, wires = await self._api.list_members(self.group_id)
+        self._doubted -= doubted
         found = [member for wire in wires if (member := member_of(wire))]
         self.members = {member.member_id: member for member in found}
 
@@ -218,7 +224,18 @@ class ControlChat:
                 if _group_id(item.get("chatInfo")) == self.group_id:
                     self._inward.send_nowait(item)
         elif tag in _MEMBER_EVENTS and _id_of(event.get("groupInfo")) == self.group_id:
+            self._doubt(event)
             self._inward.send_nowait(event)
+
+    def _doubt(self, event: Event) -> None:
+        """Whoever may be no approver any more approves nothing until the members were read again: the queue can be
+        long."""
+        if event["type"] in ("deletedMemberUser", "groupDeleted"):
+            self._doubted |= self.members.keys()
+        for key in ("member", "deletedMember", "toMember"):
+            member = member_of(event.get(key))
+            if member and (event.get("toRole", "owner") != "owner" or not self.rule.approves(member)):
+                self._doubted.add(member.member_id)
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     import trio
 
     from simplexmcp.control import ControlChat
-    from simplexmcp.core.api import ChatApi
     from simplexmcp.journal import Entry, Journal
 
 __all__ = ["finish_crashed"]
 
 
 async def finish_crashed(
-    journal: Journal, control: ControlChat, api: ChatApi, out: Callable[[str], None], returned: Callable[[], trio.Event]
+    journal: Journal, control: ControlChat, out: Callable[[str], None], returned: Callable[[], trio.Event]
 ) -> None:
     """Edit each card that the last run left open, and end its entry; what cannot be edited any more is let go. After a
     lost link it goes on when `returned` is set."""
@@ -31,7 +30,7 @@ async def finish_crashed(
             back = returned()
             try:
                 if isinstance(text, str):
-                    await _finish(entry, text, control, api)
+                    await _finish(entry, text, control)
                 journal.end(number)
             except LinkLost:
                 await back.wait()
@@ -41,7 +40,7 @@ async def finish_crashed(
             break
 
 
-async def _finish(entry: Entry, text: str, control: ControlChat, api: ChatApi) -> None:
+async def _finish(entry: Entry, text: str, control: ControlChat) -> None:
     number, item, asking = entry["n"], entry.get("card"), f"{text}\nTap "
     if not isinstance(item, int):
         item = await control.find(asking, starts=True)

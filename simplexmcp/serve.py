@@ -347,7 +347,7 @@ class _Server:
                 nursery.start_soon(control.run, owner)
                 nursery.start_soon(self._load_approvals, actions, uplink)
                 nursery.start_soon(
-                    finish_crashed, self._journal, control, self._api, self._out, lambda: uplink.returned
+                    finish_crashed, self._journal, control, self._out, lambda: uplink.returned
                 )
 
     async def _load_approvals(self, actions: Actions, uplink: Uplink) -> None:

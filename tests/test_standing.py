@@ -169,7 +169,9 @@ async def test_a_grant_whose_answer_was_lost_does_not_hold_and_is_taken_out() ->
     assert desk.custom == {}
 
 
-async def test_an_approval_ends_with_its_time_also_when_it_was_given_before_the_start(autojump_clock: MockClock) -> None:
+async def test_an_approval_ends_with_its_time_also_when_it_was_given_before_the_start(
+    autojump_clock: MockClock,
+) -> None:
     desk = Desk()
     await desk.standing.grant("#9", ALICE, Bound(time=timedelta(minutes=5)))
     later = StandingApprovals(desk.chats, desk.board, TrioClock(), enabled=True)  # type: ignore[arg-type]

@@ -49,6 +49,8 @@ def _same_person(core: SimulatedCore, contact: Contact, member: Member) -> bool:
     state = core.state
     if member.category == "user" or member.contact_id is not None or contact.status != "active":
         return False
+    if state.groups[member.group_id].user_id != contact.user_id:
+        return False
     one, other = core.conn_of(contact), core.conn_of(member)
     if one is None or other is None or one.peer is None or other.peer is None:
         return False

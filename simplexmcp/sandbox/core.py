@@ -15,7 +15,7 @@ from simplexmcp.sandbox.state import CoreState, Profile, free_id
 from simplexmcp.sandbox.times import local_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from simplexmcp.sandbox.network import Delivery, Network
     from simplexmcp.sandbox.state import Connection, Contact, Group, Item, Member, User
@@ -162,7 +162,7 @@ class SimulatedCore:
         return self.state.users[self.state.active_user]
 
     @contextmanager
-    def acting_for(self, user_id: int | None) -> Iterator[None]:
+    def acting_for(self, user_id: int | None) -> Generator[None]:
         """Something happens in a chat of this user, who need not be the active one (None: who is)."""
         self._acting = None if user_id is None else self.state.users[user_id]
         try:
@@ -212,14 +212,19 @@ class SimulatedCore:
 
     def free_name(self, name: str) -> None:
         """A chat or member is gone: its local name can be used again, unless another row still has it."""
+        state, mine = self.state, self.user.user_id
         in_use = (
-            any(c.name == name for c in self.state.contacts.values())
-            or any(g.name == name for g in self.state.groups.values())
-            or any(m.name == name and m.category != "user" for m in self.state.members.values())
-            or any(u.name == name for u in self.state.users.values())
+            any(c.name == name and c.user_id == mine for c in state.contacts.values())
+            or any(g.name == name and g.user_id == mine for g in state.groups.values())
+            or any(m.name == name and m.category != "user" and self._is_mine(m) for m in state.members.values())
+            or self.user.name == name
         )
         if not in_use:
-            self.state.names.pop(f"{self.user.user_id}:{name}", None)
+            state.names.pop(f"{mine}:{name}", None)
+
+    def _is_mine(self, member: Member) -> bool:
+        group = self.state.groups.get(member.group_id)
+        return group is not None and group.user_id == self.user.user_id
 
     # Rows by id
 

@@ -37,7 +37,7 @@ _WORDS = re.compile(
 )
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818 - it is one, not an error of the test
     """A promise of the product was broken."""
 
 
@@ -116,9 +116,9 @@ class Oracle:
             return
         for entry in event["chatItems"]:
             info, item = entry["chatInfo"], entry["chatItem"]
-            if info["type"] == "group" and f"#{info['groupInfo']['groupId']}" == self.control:
-                if "groupChatScope" not in info:
-                    self._heard(item)
+            ours = info["type"] == "group" and f"#{info['groupInfo']['groupId']}" == self.control
+            if ours and "groupChatScope" not in info:
+                self._heard(item)
 
     def _heard(self, item: Wire) -> None:
         direction, content, meta = item["chatDir"], item["content"], item["meta"]
@@ -150,9 +150,7 @@ class Oracle:
             messages = int(count) if count and not unit else None
             for before in self.grants.get(ref, []):
                 before.revoked = before.revoked or self.index  # the new one takes its place
-            self.grants.setdefault(ref, []).append(
-                Grant(self.row(ref), member_id, self.index, at, seconds, messages)
-            )
+            self.grants.setdefault(ref, []).append(Grant(self.row(ref), member_id, self.index, at, seconds, messages))
             for number, asked in self.asked.items():
                 if asked.ref == ref and asked.tool == "send" and asked.run == self.run:
                     self.words.setdefault(number, []).append(Word("approve", self.index, at, self.run))
@@ -237,7 +235,7 @@ class Oracle:
         done = self.performed.setdefault((self.run, number), Performed(action))
         if done.action is not action:
             raise Violation(f"number {number} has two actions")
-        if command.split(" ")[0] in {c.split(" ")[0] for c in done.commands}:
+        if command.partition(" ")[0] in {c.partition(" ")[0] for c in done.commands}:
             raise Violation(f"action {number} goes out twice: {done.commands} {command!r}")
         done.commands.append(command)
         self._as_asked(action, command)

@@ -118,12 +118,20 @@ class Cable:
         for line in self._lines:
             line.cancel()
 
+    def unplug(self) -> None:
+        """Cut it, and carry nothing any more."""
+        self._target = 1
+        self.cut()
+
     async def _carry(self, near: trio.SocketStream) -> None:
         self.made += 1
         with trio.CancelScope() as line:
             self._lines.add(line)
             try:
-                far = await trio.open_tcp_stream("127.0.0.1", self._target)
+                try:
+                    far = await trio.open_tcp_stream("127.0.0.1", self._target)
+                except OSError:
+                    return
                 async with far, trio.open_nursery() as nursery:
                     nursery.start_soon(_pipe, near, far, nursery.cancel_scope)
                     nursery.start_soon(_pipe, far, near, nursery.cancel_scope)

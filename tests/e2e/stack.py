@@ -251,9 +251,7 @@ class Stack:
             ):
                 async with trio.open_nursery() as nursery:
                     self.link = RecordingLink(SandboxLink(self.network, core, nursery), self.sent, self._note)
-                    server = serving._Server(
-                        options, folder, self.link, self._stop, self.lines.append, TrioClock()
-                    )
+                    server = serving._Server(options, folder, self.link, self._stop, self.lines.append, TrioClock())
                     await server.live(lambda _port: ready.set())
                     nursery.cancel_scope.cancel()
         finally:

@@ -4,6 +4,7 @@ command reaches others without exactly one owner's word for it, mode host, or a 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -12,7 +13,7 @@ import tempfile
 import threading
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from unittest.mock import patch
 
 import trio
@@ -59,9 +60,15 @@ def a_message(random: Random) -> Step:
     ref, number = random.choice(REFS), random.randint(1, 12)
     bound = random.choice(("", "", " 2", " 1", " 2h", " 5m"))
     text = random.choice(
-        (f"approve {number}", f"approve {ref} {number}", f"reject {number}", f"approve {ref} all{bound}", f"revoke {ref}",
-         f"leave {ref}")
-    )  # fmt: skip
+        (
+            f"approve {number}",
+            f"approve {ref} {number}",
+            f"reject {number}",
+            f"approve {ref} all{bound}",
+            f"revoke {ref}",
+            f"leave {ref}",
+        )
+    )
     text = random.choice((f"/{text}", f"/{text}", f"/'{text}'", text, random.choice(ODD)))
     how = random.choice(("plain", "plain", "plain", "quote", "live", "edit", "elsewhere"))
     return ("write", random.choice(("Alice", "Dora", "Mallory", "Carl")), text, how)
@@ -143,10 +150,8 @@ class Theatre:
             raise self.error or AssertionError("the loop ended") from None
 
     def end(self) -> None:
-        try:
+        with contextlib.suppress(trio.RunFinishedError):
             trio.from_thread.run_sync(self._cancel, trio_token=self._token)
-        except trio.RunFinishedError:
-            pass
         self._thread.join()
         shutil.rmtree(self.folder)
         if self.error is not None:
@@ -171,7 +176,7 @@ _PERFORM = Actions._perform
 class Approvals(RuleBasedStateMachine):
     """People, the agent, the network and the clock against the server."""
 
-    seen: dict[str, int] = {}
+    seen: ClassVar[dict[str, int]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +227,9 @@ class Approvals(RuleBasedStateMachine):
         self.links = {
             "address": self.scene.bob.make_address(),
             "second": self.scene.bob.make_group("Second")[1],
-            "trail": self.scene.bob.do(f"/_get link {self.scene.trail}")["groupLink"]["connLinkContact"]["connShortLink"],
+            "trail": self.scene.bob.do(f"/_get link {self.scene.trail}")["groupLink"]["connLinkContact"][
+                "connShortLink"
+            ],
         }
         call = stack.call("connect", target=self.links["address"], wait=20)
         await stack.settle()

@@ -112,7 +112,9 @@ async def test_a_contact_that_takes_another_name_or_deletes_the_chat_gets_nothin
         assert not any("hello" in text or "again" in text for text in eve.texts("@1") if eve.core.state.contacts)
 
 
-async def test_a_link_that_leads_elsewhere_after_the_card_is_not_followed(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_a_link_that_leads_elsewhere_after_the_card_is_not_followed(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         stack = scene.stack
         eve, mallory = stack.person("Eve"), stack.person("Mallory")
@@ -204,7 +206,9 @@ async def test_a_standing_approval_carries_messages_to_its_chat_and_nothing_else
         assert len(stack.outward()) == 3
 
 
-async def test_an_approval_for_all_covers_no_pending_leave_and_no_other_chat(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_an_approval_for_all_covers_no_pending_leave_and_no_other_chat(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         stack = scene.stack
         one, two = await scene.ask("one"), await scene.ask("two")
@@ -265,7 +269,9 @@ async def test_an_approval_whose_storing_was_lost_does_not_hold_when_the_owner_w
         assert scene.heard() == ["hello"]
 
 
-async def test_an_approval_survives_a_restart_is_listed_and_can_be_revoked(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_an_approval_survives_a_restart_is_listed_and_can_be_revoked(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         stack = scene.stack
         await scene.tap("approve #2 all 2h")

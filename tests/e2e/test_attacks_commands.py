@@ -56,7 +56,15 @@ async def test_a_member_that_is_no_owner_decides_nothing_is_told_and_logged(
     async with open_scene(tmp_path, fast_clock) as scene:
         mallory, room = await member(scene, "Mallory", role)
         await scene.ask("hello")
-        for words in ("/approve 2", "/approve #2 2", "/approve #2 all", "/reject 2", "/leave #2", "/revoke #2", "/list"):
+        for words in (
+            "/approve 2",
+            "/approve #2 2",
+            "/approve #2 all",
+            "/reject 2",
+            "/leave #2",
+            "/revoke #2",
+            "/list",
+        ):
             mallory.core.command(f"/_send {room} json {json.dumps([{'msgContent': {'type': 'text', 'text': words}}])}")
         await scene.stack.settle()
         assert await pending_still(scene)
@@ -76,7 +84,9 @@ async def test_a_member_renamed_to_the_owners_name_is_still_nobody(tmp_path: Pat
         assert refusals(scene) == ["not an approver"]
 
 
-async def test_a_removed_owner_decides_nothing_and_approvals_of_theirs_end(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_a_removed_owner_decides_nothing_and_approvals_of_theirs_end(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         dora, room = await member(scene, "Dora", "owner")
         dora.say(room, "/approve #2 all")
@@ -184,7 +194,9 @@ async def test_a_forwarded_message_is_no_word(tmp_path: Path, fast_clock: MockCl
         assert scene.card("That is no command").startswith("That is no command: it was forwarded.")
 
 
-async def test_what_was_said_before_a_restart_is_handled_once_and_never_again(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_what_was_said_before_a_restart_is_handled_once_and_never_again(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         await scene.tap("approve #2 all")
         await scene.tap("revoke #2")
@@ -213,8 +225,9 @@ async def test_a_word_that_came_while_the_server_was_down_is_answered_after_its_
 @pytest.mark.parametrize(
     "words",
     ["/approve 2; /approve 3", "/approve 2 3", "/approve ２", "/approve 02", "/approve -1", "/approve 1" + "0" * 30,
-     "/approve 2\n/approve 3", "/approve  2", "/Approve 2", "/approve #2", "/approve all", "/approve 2 all", "/approve #2 all 0",
-     "/approve #2 all 2w", "/approve #２ 2", "/approve #2 2 please", "/", "/''approve 2''", "/approve @2 all 2 h",
+     "/approve 2\n/approve 3", "/approve  2", "/Approve 2", "/approve #2", "/approve all", "/approve 2 all",
+     "/approve #2 all 0", "/approve #2 all 2w", "/approve #２ 2", "/approve #2 2 please", "/",
+     "/''approve 2''", "/approve @2 all 2 h",
      "/approve '2'"],
     ids=ascii,
 )  # fmt: skip
@@ -252,7 +265,7 @@ async def test_a_second_word_a_late_one_and_one_on_an_unknown_number_each_get_a_
         await scene.stack.settle()
         assert scene.card("Action 2 was") == "Action 2 was already approved by Alice."
         await scene.tap("approve 2")
-        assert sum("Action 2 was already approved by Alice." == t for t in scene.alice.texts(scene.room)) == 2
+        assert scene.alice.texts(scene.room).count("Action 2 was already approved by Alice.") == 2
         await scene.tap("approve 99")
         assert scene.card("Action 99") == "Action 99 is not pending."
         await scene.ask("wrong chat")
@@ -274,7 +287,9 @@ async def test_two_owners_who_decide_at_once_make_one_outcome(tmp_path: Path, fa
         assert call.result is not None
         decided = [e for e in scene.stack.audit() if e["event"] == "decided" and e["action"] == 2]
         assert len(decided) == 1
-        assert (call.result["status"] == "done") == (scene.heard() == ["hello"]) == (decided[0]["decision"] == "approved")
+        assert (
+            (call.result["status"] == "done") == (scene.heard() == ["hello"]) == (decided[0]["decision"] == "approved")
+        )
         assert scene.sees("Action 2 was already ")
 
 
@@ -366,7 +381,9 @@ async def test_the_answer_to_a_word_survives_a_lost_link(tmp_path: Path, fast_cl
         assert scene.sees("Not done: ")
 
 
-async def test_a_flood_of_requests_is_capped_and_the_owner_is_not_flooded(tmp_path: Path, fast_clock: MockClock) -> None:
+async def test_a_flood_of_requests_is_capped_and_the_owner_is_not_flooded(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
     async with open_scene(tmp_path, fast_clock, expire_hours=1) as scene:
         stack = scene.stack
         calls = [stack.call("send", chat="#2", text=f"message {n}") for n in range(500)]
@@ -375,7 +392,9 @@ async def test_a_flood_of_requests_is_capped_and_the_owner_is_not_flooded(tmp_pa
         assert refused == ["50 actions wait for an approver; wait for them or ask your owner."] * 450
         assert sum("I want to send" in text for text in scene.alice.texts(scene.room)) == 50
         await scene.tap("pending")
-        assert sum(f"Action {n}: a message" in t for t in scene.alice.texts(scene.room)[-4:] for n in range(2, 52)) == 50
+        assert (
+            sum(f"Action {n}: a message" in t for t in scene.alice.texts(scene.room)[-4:] for n in range(2, 52)) == 50
+        )
         await stack.pass_time(3601)
         assert all(call.result is not None for call in calls)
         assert sum("Expired." in text for text in scene.alice.texts(scene.room)) == 50
@@ -405,3 +424,47 @@ async def test_a_server_with_nobody_to_approve_asks_nothing(tmp_path: Path, fast
         error = (await scene.stack.use("send", chat="#2", text="hello"))["error"]
         assert error.startswith("The agent has no approving owner. Nothing was asked")
         assert trio.current_time() >= 0
+
+
+@pytest.mark.parametrize("how", ["removed", "demoted", "left"])
+async def test_an_owner_who_is_gone_approves_nothing_also_while_the_control_chat_is_stuck(
+    tmp_path: Path, fast_clock: MockClock, how: str
+) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        dora, room = await member(scene, "Dora", "owner")
+        dora.say(room, "/approve #2 all")
+        await scene.stack.settle()
+        stuck = scene.stack.link.hold("/_send #1")
+        await scene.tap("pending")
+        match how:
+            case "removed":
+                scene.alice.remove(scene.room, "Dora")
+            case "demoted":
+                scene.alice.set_role(scene.room, "Dora", "member")
+            case "left":
+                dora.do(f"/_leave {room}")
+        await scene.stack.settle()
+        await scene.ask("under Dora's word")
+        assert scene.heard() == []
+        stuck.set()
+        await scene.stack.settle()
+        assert scene.heard() == []
+        assert scene.sees("Dora (member ")
+
+
+async def test_a_name_with_escape_sequences_steers_no_terminal(tmp_path: Path, fast_clock: MockClock) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        core = scene.stack.network.core("agent").state
+        evil = "T\x1b]52;c;AAAA\x07\x1b[2J\r\u202ex"
+        core.groups[2].profile = {**core.groups[2].profile, "displayName": evil}
+        for row in core.members.values():
+            if row.role == "owner" and row.category != "user" and row.group_id == 1:
+                core.profiles[row.profile_id].data["displayName"] = evil
+        await scene.stack.control.load_members()
+        await scene.tap("leave #2")
+        scene.alice.do(f"/_leave {scene.room}")
+        await scene.stack.settle()
+        printed = "".join(scene.stack.lines)
+        assert "requested by" in printed
+        assert "is no longer an owner" in printed
+        assert not any(char in printed for char in "\x1b\x07\r\u202e")

@@ -103,7 +103,8 @@ async def test_a_client_that_reads_nothing_delays_the_stop_by_seconds_only(tmp_p
         call = {"name": "receive", "arguments": {"wait": 600}}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
         head = (
-            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\nContent-Type: application/json\r\n"
+            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\n"
+            f"Content-Type: application/json\r\n"
             f"Accept: application/json, text/event-stream\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         deaf = trio.socket.socket()
