@@ -21,6 +21,7 @@ from simplexmcp.action import Action, Request
 from simplexmcp.clock import hhmm
 from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.states import FINAL, Move, State, move
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -344,7 +345,7 @@ class Actions:
                 self.cards_at_stop += 1
             self._journal.end(action.number)
         except (CoreError, Refused) as error:
-            self._say(f"Action {action.number}: its card could not be updated: {error}")
+            self._say(f"Action {action.number}: its card could not be updated: {printable(str(error))}")
         finally:
             self._showing -= 1
             self._shown.set()
@@ -375,7 +376,7 @@ class Actions:
         try:
             await self._board.post(card)
         except (CoreError, Refused) as error:
-            self._say(f"A message to the control chat was not sent: {error}")
+            self._say(f"A message to the control chat was not sent: {printable(str(error))}")
 
     def _forget(self, action: Action) -> None:
         self._actions.pop(action.number, None)

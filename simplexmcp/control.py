@@ -18,6 +18,7 @@ from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.owners import Member, member_of
 from simplexmcp.standing import KEY
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -210,7 +211,7 @@ class ControlChat:
         try:
             await self.post(card or cards.Card(line))
         except (CoreError, Refused) as error:
-            self._out(f"The control chat was not told: {error}")
+            self._out(f"The control chat was not told: {printable(str(error))}")
 
     # Events
 
@@ -252,7 +253,7 @@ class ControlChat:
         try:
             await self._handle(event, decider)
         except (CoreError, Refused) as error:
-            self._out(f"The control chat: {error}")
+            self._out(f"The control chat: {printable(str(error))}")
         except Exception as error:  # noqa: BLE001 - what is in a shape that no core had must not end the server
             _log.error("A message or event of the control chat was not understood: %r", error)
             _log.debug("What was not understood", exc_info=error)

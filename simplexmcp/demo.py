@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import sys
 import tempfile
 import textwrap
@@ -124,7 +125,7 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[tuple[_Owner, str, s
         ready.set()
 
     async with trio.open_nursery() as nursery:
-        network = Network(trio_clock())
+        network = Network(trio_clock(), seed=secrets.token_hex(8))
         sandbox: int = await nursery.start(serve_network, network, 0)
         _say("sandbox", "A simulated network: no phones, no internet, no real people.")
         _say("sandbox", f"Its cores: ws://127.0.0.1:{sandbox}/PROFILE")

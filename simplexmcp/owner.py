@@ -13,6 +13,7 @@ from simplexmcp.chats import Chat, chat_of
 from simplexmcp.clock import hhmm
 from simplexmcp.core.api import count
 from simplexmcp.errors import CoreError, LinkLost, Refused
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -108,7 +109,7 @@ class Owner:
             if action.base == chat.base:
                 self._actions.reject(action.number, action.ref, by)
         self._actions.chat_gone(chat)
-        self._out(f"{verb} {chat.kind} {chat.name} ({chat.ref}), requested by {by.name}.")
+        self._out(printable(f"{verb} {chat.title}, requested by {by.name}."))
         return [cards.Card(f"{verb} {label}, requested by {who}.")]
 
     def _show(self, number: int) -> list[cards.Card]:

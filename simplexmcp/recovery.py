@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simplexmcp import cards
 from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.states import State
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ async def finish_crashed(
                 await back.wait()
                 continue
             except (CoreError, Refused) as error:
-                out(f"Action {number} of the last run: its card could not be updated: {error}")
+                out(f"Action {number} of the last run: its card could not be updated: {printable(str(error))}")
             break
 
 

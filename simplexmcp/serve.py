@@ -346,9 +346,7 @@ class _Server:
                 nursery.start_soon(uplink.run)
                 nursery.start_soon(control.run, owner)
                 nursery.start_soon(self._load_approvals, actions, uplink)
-                nursery.start_soon(
-                    finish_crashed, self._journal, control, self._out, lambda: uplink.returned
-                )
+                nursery.start_soon(finish_crashed, self._journal, control, self._out, lambda: uplink.returned)
 
     async def _load_approvals(self, actions: Actions, uplink: Uplink) -> None:
         """Learn which standing approvals end by themselves."""

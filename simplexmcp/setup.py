@@ -197,7 +197,7 @@ class _Joining:
         try:
             await self._api.set_member_role(self._control.group_id, member.number, "owner")
         except CoreError as error:
-            self._out(f"{who} but could not be made an owner: {error}")
+            self._out(f"{who} but could not be made an owner: {printable(str(error))}")
             return
         await self._control.load_members()
         await self._control.post(cards.Card(cards.GREETING))

@@ -60,7 +60,8 @@ async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncG
         from simplexmcp.sandbox.link import open_sandbox
 
         out("This is a simulation: the sandbox's network has no phones, no internet and no real people.")
-        async with open_sandbox(options.data / "sandbox.json", "agent") as link:
+        async with open_sandbox(options.data / "sandbox.json", "agent", port=0) as link:
+            out(f"Others in it: ws://127.0.0.1:{link.port}/PROFILE, in the protocol of simplex-chat -p.")
             yield link
     else:
         from simplexmcp.core.websocket import open_websocket

@@ -107,7 +107,7 @@ class _WebSocketLink:
     async def send(self, command: str) -> Event:
         checked_command(command)
         # Somebody who is cancelled already sends nothing.
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         if self._outbox is None:
             raise LinkLost("link/down", f"The link to SimpleX is down ({self._reason}); nothing was done.")
         with self._pending.command() as waiting:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import secrets
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 import trio
@@ -96,18 +98,19 @@ async def open_sandbox(
     faults: Faults | None = None,
 ) -> AsyncGenerator[SandboxLink]:
     """A link to `profile`. The network lives in memory, or in the file `state`, which is made when missing; with
-    `port` (0: any free one) it is also served on `ws://127.0.0.1:PORT/PROFILE`. UserError when the file is bad."""
+    `port` (0: any free one) it is also served on `ws://127.0.0.1:PORT/PROFILE`. UserError when the file
+    is bad or cannot be written."""
     clock = trio_clock()
     if state is not None and await trio.Path(state).exists():
         network = persistence.load(state, clock, faults)
     else:
-        network = Network(clock, faults=faults, population=population)
+        network = Network(clock, faults=faults, population=population, seed=secrets.token_hex(8))
     try:
         async with trio.open_nursery() as nursery:
             link = SandboxLink(network, network.core(profile), nursery)
             nursery.start_soon(drive, network)
             if port is not None:
-                link.port = await nursery.start(serve_clients, network, port)
+                link.port = await nursery.start(partial(serve_clients, network, port, held=profile))
             if state is not None:
                 nursery.start_soon(_keep, network, state)
             yield link

@@ -54,14 +54,17 @@ def save(network: Network, path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace the file (mode 0600): the new one is written beside it, then takes its place."""
+    """Replace the file (mode 0600): the new one is written beside it, then takes its place. UserError: it cannot."""
     temporary = path.with_name(path.name + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as e:
+        raise UserError(f"{path} cannot be written ({e.strerror}). Make room for it, or name another file.") from e
 
 
 def load(path: Path, clock: Callable[[], float], faults: Faults | None = None) -> Network:

@@ -42,13 +42,21 @@ async def serve_network(
 
 
 async def serve_clients(
-    network: Network, port: int, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+    network: Network,
+    port: int,
+    *,
+    held: str | None = None,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve a network that somebody else drives."""
+    """Serve a network that somebody else drives; `held` is a profile that the process itself uses: it is not served,
+    since a client would take its events away and could act in its name."""
     hubs: dict[str, _Hub] = {}
 
     async def handle(request: WebSocketRequest) -> None:
         name = unquote(request.path.partition("?")[0].strip("/")) or "default"
+        if name == held:
+            await request.reject(403, body=b"This profile belongs to the process that serves the network.\n")
+            return
         if name not in hubs:
             hubs[name] = _Hub(network.core(name))
             hubs[name].core.cli = True

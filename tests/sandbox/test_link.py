@@ -144,6 +144,12 @@ async def test_an_error_in_the_program_does_not_keep_the_state_from_being_writte
     assert json.loads(await trio.Path(path).read_text())["cores"][0]["active_user"] == 1
 
 
+async def test_a_state_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"missing.net\.json cannot be written"):
+        async with open_sandbox(tmp_path / "missing" / "net.json", "agent"):
+            pass
+
+
 async def test_a_bad_state_file_is_refused_before_anything_runs(tmp_path: Path) -> None:
     path = tmp_path / "net.json"
     path.write_text("{")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
 
 from simplexmcp.sandbox.driver import trio_clock
 from simplexmcp.sandbox.link import open_sandbox
@@ -222,15 +222,13 @@ async def test_a_link_and_clients_share_one_network() -> None:
                         break
 
 
-async def test_a_client_of_the_links_own_profile_gets_answers_but_no_events() -> None:
-    async with (
-        open_sandbox(None, "agent", port=0, population=False) as link,
-        client(f"ws://127.0.0.1:{link.port}/agent") as other,
-    ):
-        await ready(other)
-        await link.send('/_group 1 {"displayName":"Team","fullName":""}')
-        with trio.fail_after(30):
-            while (await link.events.receive())["type"] != "newChatItems":
+async def test_the_links_own_profile_is_not_served_to_others() -> None:
+    async with open_sandbox(None, "agent", port=0, population=False) as link:
+        with pytest.raises(BaseExceptionGroup) as raised:
+            async with client(f"ws://127.0.0.1:{link.port}/agent"):
                 pass
-        await other.ws.send_message('{"corrId":"a","cmd":"/user"}')
-        assert (await other.frame())["corrId"] == "a"
+        error: BaseException = raised.value
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, ConnectionRejected)
+        assert error.status_code == 403
