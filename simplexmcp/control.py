@@ -115,6 +115,8 @@ class ControlChat:
         """Why nothing can be asked: nobody would approve it."""
         if self.approvers():
             return None
+        if self._doubted & self.members.keys():
+            return "The owners are read again just now; nothing was asked. Ask once more in a moment."
         if self.rule.listed is None:
             how = "ask the person who runs the server to join the agent control chat by the link that it printed."
         else:
@@ -219,6 +221,7 @@ class ControlChat:
         """Queue what concerns this chat; called in the order of the core."""
         tag = event.get("type")
         if tag == LINK_UP:
+            self._doubted |= self.members.keys()  # who left while the link was down is not known yet
             self._inward.send_nowait(event)
         elif tag == "newChatItems":
             for item in event.get("chatItems") or []:

@@ -107,7 +107,7 @@ class _WebSocketLink:
     async def send(self, command: str) -> Event:
         checked_command(command)
         # Somebody who is cancelled already sends nothing.
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await trio.lowlevel.checkpoint()
         if self._outbox is None:
             raise LinkLost("link/down", f"The link to SimpleX is down ({self._reason}); nothing was done.")
         with self._pending.command() as waiting:
@@ -153,7 +153,7 @@ class _WebSocketLink:
                 raise self._not_there(error) from None
             if str(error) != self._reason:
                 self._reason = str(error)
-                _log.warning("SimpleX at %s does not open: %s.", self._address, error)
+                _log.info("SimpleX at %s does not open: %s.", self._address, error)
         finally:
             self._outbox = None
             self._pending.lose_all(self._reason)
@@ -164,12 +164,12 @@ class _WebSocketLink:
     def _is_up(self) -> None:
         self._down_since = None
         self._to_reader.send_nowait({"type": LINK_UP})
-        _log.warning("The link to SimpleX at %s is there again.", self._address)
+        _log.info("The link to SimpleX at %s is there again.", self._address)
 
     def _is_down(self) -> None:
         self._down_since = self._now()
         self._to_reader.send_nowait({"type": LINK_DOWN, "reason": self._reason})
-        _log.warning("The link to SimpleX at %s was lost: %s. It is opened again.", self._address, self._reason)
+        _log.info("The link to SimpleX at %s was lost: %s. It is opened again.", self._address, self._reason)
 
     def _not_there(self, error: NotOpenedError) -> UserError:
         if error.status in (401, 403):

@@ -89,11 +89,6 @@ class SimulatedCore:
             parked, self.parked = self.parked, []
             self.network.reschedule(parked)
 
-    @property
-    def heard(self) -> bool:
-        """Whether somebody gets the events."""
-        return self._subscriber is not None
-
     def react(self, reaction: Callable[[Event], None]) -> None:
         """Let a member of the population see each event (it does not take it from the subscriber)."""
         self._reactions.append(reaction)

@@ -105,6 +105,8 @@ async def open_sandbox(
         network = persistence.load(state, clock, faults)
     else:
         network = Network(clock, faults=faults, population=population, seed=secrets.token_hex(8))
+        if state is not None:
+            persistence.save(network, state)
     try:
         async with trio.open_nursery() as nursery:
             link = SandboxLink(network, network.core(profile), nursery)

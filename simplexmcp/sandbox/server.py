@@ -82,9 +82,9 @@ class _Hub:
         self._listener: _Client | None = None
 
     def add(self, client: _Client) -> None:
-        """A client came; the first gets the events, unless a link in this process has them."""
+        """A client came; the first gets the events."""
         self._clients.append(client)
-        if not self.core.heard:
+        if self._listener is None:
             self._listen()
 
     def remove(self, client: _Client) -> None:

@@ -1,0 +1,455 @@
+"""What the program promises, and the tests that show it: each flow, and each case from the field by its number.
+
+A case is a report, a wish or an attack that was seen on systems like this one; what is said here is our behaviour.
+`LATER` names the cases of parts that are not built yet. `test_requirements` holds the list against the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CASES", "FLOWS", "LATER", "Requirement"]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One promise; `tests` are `FILE::TEST` below `tests/`."""
+
+    says: str
+    tests: tuple[str, ...]
+
+
+def _r(says: str, *tests: str) -> Requirement:
+    return Requirement(says, tests)
+
+
+_PROPERTY = "e2e/test_approval_property.py::test_nothing_reaches_others_without_exactly_one_word_for_it"
+_CARDS = "e2e/test_attacks_cards.py::"
+_COMMANDS = "e2e/test_attacks_commands.py::"
+_CHATS = "e2e/test_attacks_chats.py::"
+
+FLOWS: dict[int, Requirement] = {
+    1: _r(
+        "The first start makes the control chat and prints its link; the first person who joins is the owner.",
+        "e2e/test_flow_01_first_start.py::test_flow_1_the_first_start_makes_the_chat_prints_the_link_and_the_first_person_is_the_owner",
+        "e2e/test_robust_start.py::test_the_core_is_told_what_flow_1_says_in_its_order_and_less_at_the_next_start",
+        "test_setup.py::test_the_second_who_joins_by_the_link_is_no_owner",
+    ),
+    2: _r(
+        "The agent is added to Claude Code, or its entry is printed.",
+        "e2e/test_flow_02_register.py::test_flow_2_the_registered_entry_opens_the_server_that_runs",
+        "test_register.py::test_flow_2_adds_the_agent_in_place_of_an_old_entry",
+        "test_register.py::test_flow_2_without_the_program_the_entry_is_printed",
+    ),
+    3: _r(
+        "A connect is asked, approved, done, and gives the first messages.",
+        "e2e/test_flow_03_connect.py::test_flow_3_a_connect_is_asked_approved_and_gives_the_first_messages",
+        "e2e/test_flow_03_connect.py::test_flow_3_a_rejected_connect_makes_no_chat",
+        "tools/test_connect.py::test_each_plan_has_its_join_method",
+    ),
+    4: _r(
+        "A send is asked, sent as it was asked, and gives the replies.",
+        "e2e/test_flow_04_send.py::test_flow_4_a_send_is_asked_sent_and_gives_the_replies",
+        "e2e/test_flow_04_send.py::test_flow_4_what_cannot_be_sent_is_refused_without_a_card",
+    ),
+    5: _r(
+        "Unread messages are given once; a waiting receive gets the next one.",
+        "e2e/test_flow_05_receive.py::test_flow_5_a_waiting_receive_gives_the_message_when_it_comes",
+        "e2e/test_flow_05_receive.py::test_flow_5_unread_messages_are_given_once_oldest_first_with_the_rest_counted",
+    ),
+    6: _r(
+        "A standing approval carries sends until it is revoked, used up, or its time is over.",
+        "e2e/test_flow_06_standing.py::test_flow_6_a_standing_approval_carries_later_sends_until_it_is_revoked",
+        "e2e/test_flow_06_standing.py::test_flow_6_a_bounded_approval_ends_with_its_messages_and_says_so",
+        f"{_CHATS}test_an_approval_survives_a_restart_is_listed_and_can_be_revoked",
+    ),
+    7: _r(
+        "A group is left and a contact deleted after approval; the owner leaves a chat at once.",
+        "e2e/test_flow_07_leave.py::test_flow_7_a_group_is_left_and_deleted_after_approval",
+        "e2e/test_flow_07_leave.py::test_flow_7_a_contact_is_deleted_and_told",
+        "e2e/test_flow_07_leave.py::test_flow_7_the_owner_leaves_a_chat_at_once_and_its_pending_actions_end",
+    ),
+    8: _r(
+        "In mode host the client's user is asked, and the owner is told.",
+        "e2e/test_flow_08_host.py::test_flow_8_the_host_asks_its_user_and_the_server_performs_and_tells",
+        "e2e/test_flow_08_host.py::test_flow_8_without_an_owner_nothing_is_done_in_mode_host_either",
+    ),
+    9: _r(
+        "An action that nobody decides expires; the agent and the owner are told.",
+        "e2e/test_flow_09_expiry.py::test_flow_9_an_action_expires_tells_the_agent_and_the_owner",
+        f"{_COMMANDS}test_after_its_time_an_action_is_expired_on_its_card_and_in_the_answer",
+    ),
+    10: _r(
+        "A lost call leaves its action; the same call gets its result.",
+        "e2e/test_flow_10_lost_call.py::test_flow_10_a_lost_call_leaves_its_action_and_the_same_call_gets_its_result",
+        "e2e/test_flow_10_lost_call.py::test_flow_10_two_equal_calls_at_once_are_one_message_and_one_result",
+    ),
+    11: _r(
+        "A stop ends every call with a result and tells the owner on each card.",
+        "e2e/test_flow_11_shutdown.py::test_flow_11_a_stop_ends_every_call_with_a_result_and_tells_the_owner",
+        "e2e/test_flow_11_shutdown.py::test_flow_11_the_next_start_goes_on_counting_and_knows_no_old_number",
+        "e2e/test_flow_11_shutdown.py::test_flow_11_no_task_is_left_after_a_stop",
+    ),
+    12: _r(
+        "With --owners only the listed people approve.",
+        "e2e/test_flow_12_owners.py::test_flow_12_the_list_is_printed_then_obeyed",
+        "e2e/test_flow_12_owners.py::test_flow_12_an_owner_outside_the_list_cannot_approve_and_is_told",
+        "e2e/test_flow_12_owners.py::test_flow_12_an_entry_that_matches_nobody_ends_the_start_with_code_2",
+        "test_setup.py::test_a_list_makes_its_people_owners_and_removes_everybody_else",
+    ),
+}
+
+CASES: dict[str, Requirement] = {
+    # What users of such systems reported
+    "U1": _r(
+        "A call that waits for a person never falls silent and lives for days.",
+        "listener/test_held_calls.py::test_a_call_of_twenty_minutes_never_falls_silent",
+        "listener/test_held_calls.py::test_a_call_of_two_days_lives_and_ends_with_its_result",
+    ),
+    "U2": _r(
+        "A result that the client did not wait for is got by the same call, and shown by list.",
+        "e2e/test_flow_10_lost_call.py::test_flow_10_a_lost_call_leaves_its_action_and_the_same_call_gets_its_result",
+        "tools/test_listing.py::test_list_shows_actions_until_their_result_was_delivered",
+    ),
+    "U3": _r(
+        "No session is demanded, so none can be lost.",
+        "listener/test_endpoint.py::test_sessions_are_handed_out_and_never_demanded",
+        "listener/test_clients.py::test_it_goes_on_with_another_server_on_the_same_port",
+    ),
+    "U4": _r(
+        "The first byte of a held call comes at once.",
+        "listener/test_held_calls.py::test_a_held_call_has_its_first_byte_within_a_quarter_second",
+    ),
+    "U5": _r(
+        "Each word of an owner gets a clear answer, also a late one, a second one, and one on no number.",
+        f"{_COMMANDS}test_a_second_word_a_late_one_and_one_on_an_unknown_number_each_get_a_clear_answer",
+        f"{_COMMANDS}test_a_word_that_came_while_the_server_was_down_is_answered_after_its_start",
+        f"{_COMMANDS}test_the_answer_to_a_word_survives_a_lost_link",
+        "test_actions.py::test_a_tap_that_overtakes_the_answer_of_the_post_is_not_lost",
+    ),
+    "U6": _r(
+        "One server per data folder; a second one is refused loudly.",
+        "test_folder.py::test_a_second_server_is_refused_with_the_process_of_the_first",
+        "e2e/test_robust_start.py::test_a_second_server_on_the_folder_is_refused_and_the_first_goes_on",
+    ),
+    "U7": _r(
+        "A lost core is tried again for ever.",
+        "core/test_websocket.py::test_it_tries_again_for_ever_at_most_every_thirty_seconds",
+        "test_uplink.py::test_a_core_that_is_not_ready_is_tried_for_ever_with_longer_pauses_and_said_once",
+    ),
+    "U10": _r(
+        "A card shows its outcome at once, for each way to end, also after a crash and a lost link.",
+        f"{_COMMANDS}test_a_card_gets_its_outcome_at_once_for_each_way_to_end",
+        f"{_COMMANDS}test_the_cards_of_a_crashed_run_get_their_last_line_at_the_next_start",
+        f"{_COMMANDS}test_a_card_whose_post_was_lost_with_the_link_is_found_and_told_its_outcome",
+    ),
+    "U11": _r(
+        "Only owners decide, and the log says who did.",
+        f"{_COMMANDS}test_a_member_that_is_no_owner_decides_nothing_is_told_and_logged",
+        f"{_COMMANDS}test_the_log_names_who_asked_who_decided_and_what_happened_and_no_text",
+    ),
+    "U12": _r("Nothing goes out without exactly one word for it.", _PROPERTY),
+    "U13": _r(
+        "A standing approval survives a restart, is listed to the agent and the owner, and can be revoked.",
+        f"{_CHATS}test_an_approval_survives_a_restart_is_listed_and_can_be_revoked",
+    ),
+    "U14": _r(
+        "Characters that cannot be seen are shown on the card.",
+        f"{_CARDS}test_a_hostile_text_is_inert_on_every_card_and_sent_unchanged",
+        "test_inert.py::test_no_invisible_character_is_left",
+    ),
+    "U15": _r(
+        "A cut parts no character and says how much it hides; the rest is shown on demand.",
+        "test_inert.py::test_a_cut_loses_nothing_and_parts_no_character",
+        f"{_CARDS}test_a_text_over_the_size_of_a_card_shows_both_ends_and_the_rest_on_demand",
+    ),
+    "U16": _r(
+        "Names that turn the direction of text are shown as what they are, on cards and at the terminal.",
+        f"{_CARDS}test_a_hostile_group_name_is_inert_on_every_card",
+        "test_terminal.py::test_what_reorders_or_hides_text_is_shown",
+    ),
+    "U17": _r(
+        "Messages come to the agent as fields of JSON; no text can close one.",
+        f"{_CARDS}test_a_hostile_name_or_text_of_a_peer_comes_to_the_agent_as_data_with_its_hidden_characters_shown",
+        "test_messages.py::test_claims_in_a_text_stay_text",
+    ),
+    "U18": _r(
+        "Before an action expires the owner is reminded.",
+        f"{_COMMANDS}test_after_its_time_an_action_is_expired_on_its_card_and_in_the_answer",
+    ),
+    "U20": _r(
+        "The core is started before it is used, and both forms of its answers are read.",
+        "core/test_decode.py::test_both_transports_give_the_same_error",
+        "core/test_on_the_sandbox.py::test_the_conversation_of_flow_1_is_the_same_over_each_link",
+    ),
+    "U23": _r(
+        "A result waits for the core's own answer, found by its id, of any size.",
+        "core/test_websocket.py::test_a_command_gets_the_answer_with_its_id",
+        "core/test_websocket.py::test_frames_of_five_megabytes_pass_both_ways",
+    ),
+    "U24": _r(
+        "What the README tells to type is run by a test.",
+        "test_readme.py::test_every_command_of_the_readme_is_tested_here",
+        "test_readme.py::test_a_reader_can_start_register_and_look",
+    ),
+    "U25": _r(
+        "However often the link goes, each message reaches the agent once.",
+        "e2e/test_robust_link.py::test_each_message_reaches_the_agent_once_and_in_order_whenever_the_link_goes",
+        "tools/test_simulated.py::test_with_a_link_that_is_lost_at_random_each_message_comes_once",
+    ),
+    "U26": _r(
+        "A name is no chat: it is refused with the chats it could mean; the card shows kind, name and ID.",
+        f"{_CARDS}test_a_name_is_never_a_chat_and_look_alikes_are_listed_with_their_ids",
+    ),
+    "U28": _r(
+        "Only this computer can reach the server, and only with the token.",
+        "listener/test_server.py::test_only_loopback_is_bound",
+        "listener/test_guard.py::test_only_the_exact_token_opens",
+    ),
+    "U29": _r(
+        "What a message made the agent ask for stands on a card before it goes out.",
+        f"{_CHATS}test_an_injected_message_cannot_be_answered_without_the_owner",
+    ),
+    "U31": _r(
+        "A start reads no messages of the chats.",
+        "e2e/test_robust_start.py::test_the_core_is_told_what_flow_1_says_in_its_order_and_less_at_the_next_start",
+    ),
+    "U32": _r(
+        "Waiting is told as progress; what the documents list is generated or compared.",
+        "listener/test_held_calls.py::test_what_a_tool_says_reaches_the_client_at_once_and_again_every_twenty_seconds",
+        "test_docs.py::test_what_is_generated_is_up_to_date",
+        "test_docs.py::test_the_table_of_serve_in_the_readme_has_every_option_and_its_default",
+    ),
+    "U33": _r(
+        "Sends to one chat go out one after the other, in the order they were asked.",
+        "tools/test_send.py::test_sends_that_are_approved_together_go_out_in_their_order",
+    ),
+    "U37": _r(
+        "No idle time ends a call that is being served.",
+        "listener/test_held_calls.py::test_a_call_of_two_days_lives_and_ends_with_its_result",
+    ),
+    "U38": _r(
+        "A client that has left is noticed at once; strange bytes end only their own connection.",
+        "listener/test_held_calls.py::test_a_client_that_leaves_cancels_its_tool_at_once",
+        "listener/test_guard.py::test_bytes_that_are_no_request_end_only_their_own_connection",
+    ),
+    "U39": _r(
+        "A client's cap on a call loses nothing: the next equal call attaches.",
+        "listener/test_clients.py::test_a_call_that_times_out_is_cancelled_in_the_tool",
+        "tools/test_send.py::test_a_lost_call_attaches_again_and_gets_the_replies",
+    ),
+    "U40": _r(
+        "An error is a sentence in the text of the result, which is never empty.",
+        "listener/test_endpoint.py::test_an_error_says_its_sentence_in_the_text",
+        "listener/test_endpoint.py::test_an_empty_result_is_not_an_empty_text",
+    ),
+    "U41": _r(
+        "An action is on the disk before its card is sent.",
+        "test_actions.py::test_the_journal_knows_the_action_before_its_card_is_posted",
+    ),
+    # Attacks: the HTTP endpoint
+    "S1": _r(
+        "A request for another host is refused.",
+        "listener/test_guard.py::test_another_host_is_refused_before_the_token_is_looked_at",
+    ),
+    "S2": _r(
+        "A page of another site is refused, and no answer allows one.",
+        "listener/test_guard.py::test_a_foreign_origin_is_refused",
+        "listener/test_guard.py::test_a_browser_that_hides_its_origin_is_refused",
+        "listener/test_guard.py::test_its_own_origin_passes_and_no_answer_allows_pages_of_others",
+    ),
+    "S3": _r(
+        "Only the exact token opens, and none is logged.",
+        "listener/test_guard.py::test_only_the_exact_token_opens",
+        "listener/test_guard.py::test_a_token_that_comes_twice_is_refused_even_when_both_are_right",
+        "listener/test_guard.py::test_nothing_is_written_to_the_log_for_refused_and_served_requests",
+    ),
+    "S4": _r(
+        "A body that a form could send is refused.",
+        "listener/test_guard.py::test_a_body_that_is_not_declared_json_is_refused",
+    ),
+    "S5": _r(
+        "Large, deep and broken bodies are refused and bounded.",
+        "listener/test_guard.py::test_a_declared_size_over_the_limit_is_refused_before_it_is_sent",
+        "listener/test_guard.py::test_a_chunked_body_is_counted_while_it_comes",
+        "listener/test_guard.py::test_bodies_of_all_clients_together_are_bounded",
+        "listener/test_jsonrpc.py::test_what_is_not_plain_json_is_a_parse_error",
+    ),
+    "S6": _r(
+        "Many held calls and slow readers hold up nobody, and there is a cap.",
+        "listener/test_held_calls.py::test_hundreds_of_held_calls_each_get_their_own_result",
+        "listener/test_held_calls.py::test_a_client_that_does_not_read_blocks_neither_tool_nor_others_and_gets_the_result",
+        "listener/test_endpoint.py::test_one_call_more_than_allowed_is_refused_with_a_sentence",
+        "listener/test_guard.py::test_more_connections_than_allowed_are_turned_away_with_an_answer",
+    ),
+    "S7": _r("There is no way to listen elsewhere.", "listener/test_server.py::test_only_loopback_is_bound"),
+    # Attacks: the local machine
+    "S8": _r(
+        "Whoever reaches a core's port can send: that is said, and another program at the port is reported.",
+        "core/test_websocket.py::test_another_client_of_the_core_is_reported_once_and_its_end_too",
+        "test_uplink.py::test_another_program_at_the_port_is_a_warning_and_its_end_means_to_read_again",
+    ),
+    "S9": _r(
+        "The same for a web page; and a core elsewhere is spoken to over TLS only.",
+        "core/test_websocket.py::test_another_client_of_the_core_is_reported_once_and_its_end_too",
+        "core/test_address.py::test_plain_ws_to_another_machine_is_refused",
+    ),
+    "S10": _r(
+        "What another program took away is read again when it goes.",
+        "e2e/test_robust_link.py::test_another_client_at_the_port_is_told_to_the_person_and_what_it_took_is_read_when_it_goes",
+    ),
+    "S11": _r(
+        "Files are private from the moment they are there; looser modes are repaired.",
+        "test_folder.py::test_the_folder_and_its_files_are_private_whatever_the_umask",
+        "test_folder.py::test_files_are_created_with_the_mode_and_never_looser",
+        "test_folder.py::test_looser_modes_are_repaired_with_one_line",
+    ),
+    "S12": _r(
+        "Links and folders of others are refused.",
+        "test_folder.py::test_a_folder_that_is_a_symlink_is_refused",
+        "test_folder.py::test_a_file_that_is_a_symlink_is_refused",
+        "test_folder.py::test_a_folder_of_another_user_is_refused",
+    ),
+    "S14": _r(
+        "Names and paths never meet a shell.",
+        "test_register.py::test_s14_a_nasty_folder_reaches_the_program_and_its_helper_as_it_is",
+        "test_register.py::test_s14_names_that_could_be_options_or_lines_are_refused",
+    ),
+    "S15": _r(
+        "Secrets are in no entry, no line, no log.",
+        "test_register.py::test_no_secret_is_in_the_entry",
+        "test_options.py::test_a_refusal_shows_no_password",
+        "test_audit.py::test_a_secret_never_gets_in_and_long_values_are_cut",
+        "e2e/test_robust_start.py::test_the_lines_of_a_failed_start_hold_no_secret",
+    ),
+    "S16": _r(
+        "A killed server leaves nothing that stops the next one.",
+        "test_folder.py::test_after_a_kill_at_any_step_the_next_start_works",
+        "test_folder.py::test_a_lock_file_without_a_lock_stops_nobody",
+    ),
+    # Attacks: cards and commands
+    "S17": _r(
+        "Nothing on a card is active but our own commands, whatever text is to be sent; it is sent unchanged.",
+        f"{_CARDS}test_a_hostile_text_is_inert_on_every_card_and_sent_unchanged",
+        f"{_CARDS}test_a_card_in_which_the_core_finds_another_command_is_deleted_and_its_action_fails",
+        "test_cards.py::test_no_foreign_text_adds_or_takes_a_command",
+    ),
+    "S18": _r(
+        "Nor whatever a chat, a peer or an owner is called.",
+        f"{_CARDS}test_a_hostile_group_name_is_inert_on_every_card",
+        f"{_CARDS}test_a_hostile_name_of_an_owner_or_a_joiner_is_inert",
+        "test_inert.py::test_any_name_is_inert_and_one_line",
+    ),
+    "S19": _r(
+        "A long text shows both ends, its length, and all of it on demand; over a message's size it is refused.",
+        f"{_CARDS}test_a_text_over_the_size_of_a_card_shows_both_ends_and_the_rest_on_demand",
+        f"{_CARDS}test_a_text_too_long_for_one_message_is_refused_without_a_card",
+    ),
+    "S20": _r(
+        "Bidi, zero-width, tag and control characters and floods of marks are shown; halves of characters are refused.",
+        f"{_CARDS}test_a_hostile_text_is_inert_on_every_card_and_sent_unchanged",
+        f"{_CARDS}test_a_lone_surrogate_is_refused_without_a_card",
+        "test_inert.py::test_a_flood_of_combining_marks_is_shown_as_what_it_is",
+    ),
+    "S21": _r(
+        "Chats with one name are told apart by their IDs.",
+        f"{_CARDS}test_a_name_is_never_a_chat_and_look_alikes_are_listed_with_their_ids",
+    ),
+    "S22": _r(
+        "A word counts from an owner, in the control chat, said here and now: nothing else does.",
+        f"{_COMMANDS}test_a_member_that_is_no_owner_decides_nothing_is_told_and_logged",
+        f"{_COMMANDS}test_a_member_renamed_to_the_owners_name_is_still_nobody",
+        f"{_COMMANDS}test_a_removed_owner_decides_nothing_and_approvals_of_theirs_end",
+        f"{_COMMANDS}test_an_owner_made_a_member_again_decides_nothing",
+        f"{_COMMANDS}test_the_agents_own_account_cannot_approve",
+        f"{_COMMANDS}test_words_in_another_chat_decide_nothing",
+        f"{_COMMANDS}test_a_quote_an_edit_and_a_live_message_are_no_words",
+        f"{_COMMANDS}test_a_forwarded_message_is_no_word",
+        f"{_COMMANDS}test_what_was_said_before_a_restart_is_handled_once_and_never_again",
+        "test_setup.py::test_a_newcomer_with_the_name_of_a_listed_owner_approves_nothing",
+    ),
+    "S23": _r(
+        "An action has one outcome whoever decides it when, and a number is given once.",
+        f"{_COMMANDS}test_two_owners_who_decide_at_once_make_one_outcome",
+        f"{_COMMANDS}test_a_second_word_a_late_one_and_one_on_an_unknown_number_each_get_a_clear_answer",
+        f"{_CHATS}test_a_number_that_a_crash_kept_from_being_stored_is_not_given_again",
+        _PROPERTY,
+    ),
+    "S24": _r(
+        "The grammar is strict: what is not exactly a command does nothing.",
+        f"{_COMMANDS}test_a_word_outside_the_grammar_does_nothing_and_gets_the_usage",
+        f"{_COMMANDS}test_other_talk_is_ignored",
+        "test_commands.py::test_a_command_is_read_only_from_its_exact_words",
+    ),
+    "S25": _r(
+        "What changed since the card gets nothing.",
+        f"{_CHATS}test_a_group_that_changed_after_the_word_gets_nothing_of_what_was_asked_before",
+        f"{_CHATS}test_a_contact_that_takes_another_name_or_deletes_the_chat_gets_nothing",
+        f"{_CHATS}test_a_link_that_leads_elsewhere_after_the_card_is_not_followed",
+        f"{_CHATS}test_a_chat_number_that_is_used_again_inherits_nothing",
+        f"{_CHATS}test_pending_actions_of_a_chat_that_was_left_fail_also_those_to_its_admins",
+    ),
+    "S26": _r(
+        "A standing approval carries messages to its own chat only, while its giver is an owner and nobody revokes it.",
+        f"{_CHATS}test_a_standing_approval_carries_messages_to_its_chat_and_nothing_else",
+        f"{_CHATS}test_an_approval_for_all_covers_no_pending_leave_and_no_other_chat",
+        f"{_CHATS}test_a_revoke_stops_a_send_that_is_already_under_way",
+        f"{_CHATS}test_a_revoke_holds_although_the_link_is_lost_while_it_is_read_or_stored",
+        f"{_CHATS}test_a_bounded_approval_is_not_stretched_by_sends_at_once",
+        f"{_COMMANDS}test_an_owner_who_is_gone_approves_nothing_also_while_the_control_chat_is_stuck",
+    ),
+    "S27": _r(
+        "Fifty actions wait at most; the owner is not flooded, and they expire.",
+        f"{_COMMANDS}test_a_flood_of_requests_is_capped_and_the_owner_is_not_flooded",
+    ),
+    "S28": _r(
+        "No tool touches the owners' chat or its link.",
+        f"{_CHATS}test_no_tool_touches_the_owners_chat",
+        f"{_CHATS}test_the_link_to_the_owners_chat_leads_the_agent_nowhere",
+        f"{_CHATS}test_the_owner_cannot_make_the_agent_leave_the_control_chat",
+    ),
+    "S29": _r(
+        "Items and members of another chat cannot be replied to or mentioned.",
+        f"{_CHATS}test_a_reply_or_mention_from_another_chat_is_refused",
+    ),
+    # Attacks: content, process
+    "S40": _r(
+        "What a message claims stays its text; the agent is told that messages are data.",
+        f"{_CARDS}test_a_hostile_name_or_text_of_a_peer_comes_to_the_agent_as_data_with_its_hidden_characters_shown",
+        "listener/test_endpoint.py::test_the_instructions_say_what_an_agent_must_know_in_under_two_kilobytes",
+    ),
+    "S41": _r(
+        "Nothing that is printed steers the terminal.",
+        f"{_COMMANDS}test_a_name_with_escape_sequences_steers_no_terminal",
+        "test_terminal.py::test_nothing_active_is_left_and_it_can_be_encoded",
+        "test_terminal.py::test_a_log_line_steers_no_terminal",
+    ),
+    "S42": _r(
+        "Only SimpleX links and names are followed; the card names the other side, its server and the profile shown.",
+        f"{_CARDS}test_what_is_no_simplex_link_or_name_is_refused_before_the_core_hears_of_it",
+        f"{_CARDS}test_the_card_of_a_connect_names_kind_server_and_profile_and_stays_inert",
+    ),
+    "S43": _r(
+        "What may have been sent is never sent again; the agent and the owner read that nobody knows.",
+        f"{_CHATS}test_a_send_whose_answer_is_lost_is_never_repeated_and_says_that_nobody_knows",
+        f"{_CHATS}test_a_server_killed_between_the_word_and_the_send_sends_nothing_later",
+        "e2e/test_robust_link.py::test_a_send_in_flight_at_the_loss_fails_with_check_the_chat_and_is_not_repeated",
+        "test_recovery.py::test_what_was_under_way_without_a_card_is_told_in_a_message",
+    ),
+    "S45": _r(
+        "One signal ends every call with a result, a second one ends at once.",
+        "e2e/test_process.py::test_a_signal_ends_every_call_with_its_result_and_the_last_line_is_stopped",
+        "e2e/test_process.py::test_a_second_signal_ends_the_wait_for_the_delivery_at_once",
+    ),
+}
+
+_FILES = "Files of chats are not built yet: no tool takes or gives one."
+_ROOMS = "Rooms for several agents are not built yet."
+_COMFORT = "The further commands (doctor, log, a watcher) are not built yet."
+
+LATER: dict[str, str] = {
+    "U9": _COMFORT,
+    **dict.fromkeys(("U21", "U22", "U27", "U30"), _FILES),
+    **dict.fromkeys(("S30", "S31", "S32", "S33", "S34", "S35", "S36", "S38", "S39"), _FILES),
+    **dict.fromkeys(("U34", "U35", "U36", "S47", "S48", "S49", "S50"), _ROOMS),
+}
