@@ -81,6 +81,13 @@ class RecordingLink:
         where[prefix] = trio.Event()
         return where[prefix]
 
+    def release(self) -> None:
+        """Nothing is held any more."""
+        for where in (self._before, self._after):
+            for event in where.values():
+                event.set()
+            where.clear()
+
     async def send(self, command: str) -> Wire:
         sent = Sent(len(self._log), trio.current_time(), command)
         self._log.append(sent)

@@ -102,6 +102,8 @@ def a_change(random: Random) -> Step:
             ("slow", random.choice((0.0, 0.05)), random.random() < 0.5),
             ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
             ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
+            ("stuck", random.choice(LOSSES[1:]), random.random() < 0.5),
+            ("stuck", random.choice(LOSSES[1:]), random.random() < 0.5),
             ("call lost", random.randint(0, 5)),
             ("restart", random.random() < 0.5, random.random() < 0.3),
             ("burst",),
@@ -201,6 +203,7 @@ class Approvals(RuleBasedStateMachine):
         stack, faults = self.scene.stack, self.scene.stack.network.faults
         faults.drops.clear()
         faults.response_delay = 0
+        stack.link.release()
         await stack.settle()
         self.oracle.check()
         pending = {action.number for action in stack.actions.pending()}
@@ -264,7 +267,7 @@ class Approvals(RuleBasedStateMachine):
         if step[0] in ("restart", "quiet"):
             self.burst = False
         self.act(*step)
-        if step[0] == "burst":
+        if step[0] in ("burst", "stuck"):  # what was said before need not be heard by now
             self.burst = True
 
     async def _call(self, tool: str, given: dict[str, Any], deliver: bool) -> None:
@@ -337,7 +340,11 @@ class Approvals(RuleBasedStateMachine):
                     self.pending.pop(how[0] % len(self.pending)).lose()
             case "restart":
                 await self._restart(*how)
-            case "burst" | "quiet":
+            case "stuck":
+                scene.stack.link.hold(how[0], done=how[1])
+            case "quiet":
+                scene.stack.link.release()
+            case "burst":
                 pass
             case _:
                 raise AssertionError(what)
@@ -348,6 +355,7 @@ class Approvals(RuleBasedStateMachine):
         if crash:
             await stack.kill()
         else:
+            stack.link.release()
             await stack.settle()
             await stack.stop()
         for pending in self.pending:

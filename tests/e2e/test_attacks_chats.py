@@ -63,15 +63,11 @@ async def test_a_group_that_changed_after_the_word_gets_nothing_of_what_was_aske
     async with open_scene(tmp_path, fast_clock) as scene:
         if standing:
             await scene.tap("approve #2 all")
-            gate = scene.stack.link.hold("/_get chat #2 count=0")
+            scene.stack.link.hold("/_set custom #1")  # the counter: the send waits for it
             call = scene.stack.call("send", chat="#2", text="hello")
             await scene.stack.settle()
-            gate.set()
-            scene.stack.link._before.clear()
-            hold = scene.stack.link.hold("/_set custom #1")  # the counter: the send waits for it
-            await scene.stack.settle()
             await change(scene, how)
-            hold.set()
+            scene.stack.link.release()
             await scene.stack.settle()
         else:
             call = await scene.ask("hello")
@@ -224,12 +220,11 @@ async def test_a_revoke_stops_a_send_that_is_already_under_way(tmp_path: Path, f
         stack = scene.stack
         for bound, held in (("", "/_set custom #1"), (" 5", "/_set custom #2")):
             await scene.tap(f"approve #2 all{bound}")
-            hold = stack.link.hold(held)
+            stack.link.hold(held)
             call = stack.call("send", chat="#2", text=f"hello{bound}")
             await stack.settle()
             await scene.tap("revoke #2")
-            hold.set()
-            stack.link._before.clear()
+            stack.link.release()
             await stack.settle()
             assert status(call) == "failed"
         assert scene.heard() == []
