@@ -88,6 +88,7 @@ class Action:
         self.started: datetime | None = None
         self.error: str | None = None
         self.result: dict[str, Any] = {}
+        self.shown = False  # its card is on its way, so that somebody may have read it
         self.card: int | None = None
         self.unsure: str | None = None  # the text of a card that may have been posted when the link was lost
         self.open = 0

@@ -279,6 +279,7 @@ class Actions:
             self._journal.write(action.number, text=head, state=action.state.value, by=action.decided_by)
             await self._board.save_counter()
             if action.state is State.PENDING:
+                action.shown = True
                 action.card = await self._board.post(card)
                 self._journal.write(action.number, durable=False, card=action.card)
         except (CoreError, Refused) as error:
@@ -391,7 +392,7 @@ class Actions:
             return self._past.get(number, f"Action {number} is not pending.")
         if ref is not None and action.ref != ref:
             return f"Action {number} is not for {inert_ref(ref)}."
-        return None if action.state is State.PENDING else self._reply(action)
+        return None if action.state is State.PENDING and action.shown else self._reply(action)
 
     def _reply(self, action: Action) -> str:
         n, by = action.number, cards.shown_name(action.decided_by)

@@ -468,3 +468,19 @@ async def test_a_name_with_escape_sequences_steers_no_terminal(tmp_path: Path, f
         assert "requested by" in printed
         assert "is no longer an owner" in printed
         assert not any(char in printed for char in "\x1b\x07\r\u202e")
+
+
+async def test_a_word_on_a_number_whose_card_nobody_can_have_seen_yet_is_none(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        scene.stack.link.hold("/_set custom #1")
+        await scene.ask("hello")
+        await scene.tap("approve 2")
+        await scene.tap("reject 2")
+        assert scene.alice.texts(scene.room).count("Action 2 is not pending.") == 2
+        scene.stack.link.release()
+        await scene.stack.settle()
+        assert await pending_still(scene)
+        await scene.tap("approve 2")
+        assert scene.heard() == ["hello"]
