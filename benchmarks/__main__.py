@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--json] [NAME…]`: a line for each figure; exit code 1 when a bar is missed."""
+"""`python -m benchmarks [--quick] [--json] [NAME…]`: each figure with its bar; exit code 1 when a bar is missed."""
 
 from __future__ import annotations
 
@@ -43,11 +43,16 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in names]:
         parser.error(f"no such benchmark: {', '.join(unknown)}")
-    missed = False
+    missed: list[str] = []
+    bars = 0
     for name in options.names or names:
         for figure in names[name](quick=options.quick):
             print(json.dumps(figure.as_json(), ensure_ascii=False) if options.json else figure, flush=True)
-            missed = missed or (figure.bar is not None and not figure.bar.met)
+            bars += figure.bar is not None
+            if figure.bar is not None and not figure.bar.met:
+                missed.append(figure.name)
+    if not options.json:
+        print(f"{bars - len(missed)} of {bars} bars met." + "".join(f"\nMISSED: {name}" for name in missed))
     return 1 if missed else 0
 
 

@@ -30,7 +30,7 @@ _IDLE = 1  # seconds; the least that `send` takes
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds from one moment to another, and how many of them the core worked on commands."""
+    """Seconds from one moment to another, and how many of them the server waited for answers of the core."""
 
     all: float
     core: float
@@ -38,7 +38,7 @@ class Taken:
     @classmethod
     def of(cls, stage: Stage, since: float, until: float) -> Taken:
         """Between two moments."""
-        return cls(until - since, stage.core.busy(since, until))
+        return cls(until - since, stage.server.moments.waited(since, until))
 
     @property
     def server(self) -> float:
@@ -92,8 +92,8 @@ async def _approve(stage: Stage, number: int) -> Taken:
     await stage.client.ask("send", chat=stage.chat, text=f"Hello {number}.")
     command = await stage.approve()
     await stage.client.answer()
-    seen = stage.core.told(command)
-    return Taken.of(stage, seen, stage.core.asked(f"/_send {stage.chat} ", seen))
+    seen = stage.server.moments.told(command)
+    return Taken.of(stage, seen, stage.server.moments.asked(f"/_send {stage.chat} ", seen))
 
 
 async def _receive(stage: Stage, number: int) -> Taken:
@@ -120,7 +120,7 @@ async def _result_with(stage: Stage, field: str, text: str) -> Taken:
     answer = await stage.client.answer()
     if [message["text"] for message in answer.content[field]] != [text]:
         raise RuntimeError(f"the result has not just the message: {answer.content}")
-    return Taken.of(stage, stage.core.told(text), answer.at)
+    return Taken.of(stage, stage.server.moments.told(text), answer.at)
 
 
 async def _starts(rounds: int) -> tuple[list[float], list[float]]:
@@ -142,5 +142,5 @@ def _figure(name: str, unit: str, values: list[float], bar: float, note: str) ->
     middle = median(values)
     return Figure(
         name, unit, middle, percentile(values, 0.99),
-        Bar(middle, bar, at_least=False, of=f"{unit} at the median"), f"{len(values)} rounds; {note}",
+        Bar(middle, bar, at_least=False, of="median", unit=unit), f"{len(values)} rounds; {note}",
     )  # fmt: skip

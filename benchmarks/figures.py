@@ -14,25 +14,34 @@ __all__ = ["Bar", "Figure", "percentile"]
 
 @dataclass(frozen=True)
 class Bar:
-    """What the figure must reach: `value` at least or at most `limit`. `value` is a ratio when `of` names one."""
+    """What the figure must reach: `value` at least or at most `limit`. `of` names it: a ratio (`ours : theirs`), or with
+    a `unit` a quantity."""
 
     value: float
     limit: float
     at_least: bool
     of: str
+    unit: str = ""
 
     @property
     def met(self) -> bool:
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
+    @property
+    def ratio(self) -> float:
+        """Of the value to the bar."""
+        return self.value / self.limit
+
     def __str__(self) -> str:
-        sign = "≥" if self.at_least else "≤"
-        return f"{self.of} {self.value:.2f} (bar {sign} {self.limit:g}) {'met' if self.met else 'MISSED'}"
+        sign, verdict = "≥" if self.at_least else "≤", "met" if self.met else "MISSED"
+        if self.unit:
+            return f"bar: {self.of} {sign} {self.limit:g} {self.unit}: {verdict}; {self.of} : bar = {self.ratio:.2f}"
+        return f"bar: {self.of} {sign} {self.limit:g}: {verdict}; {self.of} = {self.value:.2f}"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the report. `median` and `p99` are in `unit`; `note` says what they are taken over."""
+    """One entry of the report. `median` and `p99` are in `unit`; `note` says what they are taken over."""
 
     name: str
     unit: str
@@ -43,14 +52,14 @@ class Figure:
 
     def __str__(self) -> str:
         numbers = f"median {_short(self.median)} {self.unit}, p99 {_short(self.p99)} {self.unit}"
-        parts = [f"{self.name}: {numbers}", *([str(self.bar)] if self.bar else []), *([self.note] if self.note else [])]
-        return "; ".join(parts)
+        lines = [f"{self.name}: {numbers}", *([str(self.bar)] if self.bar else []), *([self.note] if self.note else [])]
+        return "\n    ".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """The figure as plain data; `bar.met` included."""
+        """The figure as plain data; `bar.met` and `bar.ratio` included."""
         data = asdict(self)
         if self.bar is not None:
-            data["bar"]["met"] = self.bar.met
+            data["bar"] |= {"met": self.bar.met, "ratio": self.bar.ratio}
         return data
 
 

@@ -90,7 +90,7 @@ def _held(server: Server, count: int, *, quick: bool, sdk_kb: float | None) -> I
         "KB",
         growth[0],
         max(growth),
-        Bar(growth[0], _MEMORY_BAR_KB, at_least=False, of="KB per call"),
+        Bar(growth[0], _MEMORY_BAR_KB, at_least=False, of="memory per call", unit="KB"),
         note,
     )
     yield Figure(

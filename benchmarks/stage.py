@@ -21,7 +21,7 @@ from unittest.mock import patch
 import h11
 import trio
 
-from benchmarks.stamps import StampedCore, at_the_socket, texts
+from benchmarks.stamps import StampedCore, StampedProcess, texts
 from simplexmcp import serve
 from simplexmcp.options import ServeOptions
 from simplexmcp.sandbox.driver import drive, trio_clock
@@ -154,7 +154,7 @@ class Client:
 class Stage:
     """A server with its owner Alice, and a group of Bob's with the agent in it."""
 
-    core: StampedCore
+    server: StampedProcess | StampedCore
     client: Client
     alice: Person
     control: str
@@ -179,23 +179,27 @@ async def open_stage(link: LinkKind) -> AsyncIterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="simplexmcp-bench-") as folder:
         async with trio.open_nursery() as nursery:
             network = Network(trio_clock(), population=False)
-            core = network.cores["agent"] = StampedCore(network)
             nursery.start_soon(drive, network)
-            data = Path(folder) / "data"
-            serving = _in_a_process(core, data) if link == "WebSocket" else _in_this_process(core, data)
+            data, log = Path(folder) / "data", Path(folder) / "log"
+            if link == "WebSocket":
+                server: StampedProcess | StampedCore = StampedProcess(log)
+                serving = _in_a_process(network, data, log)
+            else:
+                server = network.cores["agent"] = StampedCore(network)
+                serving = _in_this_process(server, data)
             async with serving as lines:
-                yield await _set(network, core, data, lines)
+                yield await _set(network, server, data, lines)
             nursery.cancel_scope.cancel()
 
 
-async def _set(network: Network, core: StampedCore, data: Path, lines: list[str]) -> Stage:
+async def _set(network: Network, server: StampedProcess | StampedCore, data: Path, lines: list[str]) -> Stage:
     alice, bob = Person(network, "Alice"), Person(network, "Bob")
     control = await alice.join(next(line for line in lines if line.startswith("https://")))
     await alice.see("I'm your agent.")
     group, link = bob.make_group("Trail")
     port = int(re.findall(r":(\d+)/mcp", "\n".join(lines))[0])
     client = Client(await trio.open_tcp_stream("127.0.0.1", port), port, (data / "token").read_text().strip())
-    stage = Stage(core, client, alice, control, bob, group)
+    stage = Stage(server, client, alice, control, bob, group)
     await stage.client.ask("connect", target=link, wait=1, idle=1)
     await stage.approve()
     stage.chat = (await stage.client.answer()).content["chat"]
@@ -203,20 +207,12 @@ async def _set(network: Network, core: StampedCore, data: Path, lines: list[str]
 
 
 @asynccontextmanager
-async def _in_a_process(core: StampedCore, data: Path) -> AsyncIterator[list[str]]:
+async def _in_a_process(network: Network, data: Path, log: Path) -> AsyncIterator[list[str]]:
     async with trio.open_nursery() as nursery:
-        port: int = await nursery.start(serve_clients, core.network, 0)
-        with at_the_socket(core, port):
-            async with started(f"ws://127.0.0.1:{port}/agent", data) as lines:
-                nursery.start_soon(_stay_awake)
-                yield lines
+        port: int = await nursery.start(serve_clients, network, 0)
+        async with started(f"ws://127.0.0.1:{port}/agent", data, "benchmarks.stamped", str(log)) as lines:
+            yield lines
         nursery.cancel_scope.cancel()
-
-
-async def _stay_awake() -> None:
-    """Keep this process from sleeping, so that its waking up is not counted as the server's time."""
-    while len(os.sched_getaffinity(0)) > 1:
-        await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager
@@ -245,13 +241,14 @@ async def _in_this_process(core: StampedCore, data: Path) -> AsyncIterator[list[
 
 
 @asynccontextmanager
-async def started(core: str, data: Path) -> AsyncIterator[list[str]]:
-    """`simplexmcp serve` as a process of its own, ended with the context: its lines up to "Listening"."""
+async def started(core: str, data: Path, *module: str) -> AsyncIterator[list[str]]:
+    """`simplexmcp serve` (or the same by another module) as a process of its own, ended with the context: its lines up
+    to "Listening"."""
     arguments = ["serve", "bench", "--core", core, "--data", str(data), "--port", "0", "--qr-code", "none"]
     # As for a person: Python keeps what it compiled.
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "simplexmcp", *arguments, "--stop-wait", "0"],
+        [sys.executable, "-m", *(module or ("simplexmcp",)), *arguments, "--stop-wait", "0"],
         stdout=-1,
         env=env,
     )

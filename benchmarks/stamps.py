@@ -1,129 +1,107 @@
-"""Moments at a simulated core, by `perf_counter`: when an event left it, when a command came, when its answer left.
+"""Moments at the link between server and core, by `perf_counter`, which all processes of a machine share.
 
-With a server in another process they are taken at the socket, so that neither the sandbox nor its WebSocket counts as
-the server's time. A frame that waits for another one counts from the first: never in the server's favour.
+With the in-process link they are those of the call. Of a server in a process of its own they are taken in it, at its
+socket (`stamped`): so neither the sandbox nor its side of the WebSocket counts as the server's time.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
-
-import trio
 
 from simplexmcp.sandbox.core import SimulatedCore
 from simplexmcp.sandbox.state import CoreState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from simplexmcp.sandbox.network import Network
 
-__all__ = ["StampedCore", "at_the_socket", "texts"]
+__all__ = ["Moments", "StampedCore", "StampedProcess", "texts"]
 
 Wire = dict[str, Any]
 
 
 @dataclass
-class _Event:
-    texts: list[str]
-    left: float = 0.0
+class _Command:
+    text: str
+    left: float
+    answered: float = 0.0
 
 
 @dataclass
-class _Command:
-    text: str
-    came: float
-    left: float = 0.0
-    """When its answer left."""
+class Moments:
+    """When the server read events, wrote commands and read their answers."""
+
+    events: list[tuple[float, list[str]]] = field(default_factory=list)
+    commands: list[_Command] = field(default_factory=list)
+
+    def told(self, text: str) -> float:
+        """When the last message with this text was read."""
+        return next(at for at, found in reversed(self.events) if text in found)
+
+    def asked(self, begin: str, since: float) -> float:
+        """When the first command after `since` that begins so was written."""
+        return next(each.left for each in self.commands if each.left > since and each.text.startswith(begin))
+
+    def waited(self, since: float, until: float) -> float:
+        """Seconds between two moments in which the server waited for answers that it read meanwhile."""
+        waited, free = 0.0, since
+        for each in self.commands:
+            if each.left >= since and 0.0 < each.answered <= until:
+                waited += max(0.0, each.answered - max(each.left, free))
+                free = max(free, each.answered)
+        return waited
 
 
 class StampedCore(SimulatedCore):
-    """The agent's core."""
+    """The agent's core, with the moments of a server that calls it."""
 
     def __init__(self, network: Network) -> None:
         super().__init__(network, CoreState("agent"))
-        self.socket = False
-        """Whether events and answers leave by a socket, and not when they are made."""
-        self._came = 0.0
-        self._leaving: list[_Event | _Command] = []
-        self._events: list[_Event] = []
-        self._commands: list[_Command] = []
-        self.react(self._emitted)
+        self.moments = Moments()
+        self.react(lambda event: self.moments.events.append((time.perf_counter(), texts(event))))
 
     def command(self, text: str) -> Wire:
         """The response."""
-        command = _Command(text, self._came if self.socket else time.perf_counter())
-        self._commands.append(command)
+        command = _Command(text, time.perf_counter())
+        self.moments.commands.append(command)
         try:
             return super().command(text)
         finally:
-            self._will_leave(command)
-
-    def received(self) -> None:
-        """Bytes came by the socket."""
-        self._came = time.perf_counter()
-
-    def sending(self) -> None:
-        """Bytes leave by the socket."""
-        now = time.perf_counter()
-        for each in self._leaving:
-            each.left = now
-        self._leaving.clear()
-
-    def _emitted(self, event: Wire) -> None:
-        stamped = _Event(texts(event))
-        self._events.append(stamped)
-        self._will_leave(stamped)
-
-    def _will_leave(self, what: _Event | _Command) -> None:
-        self._leaving.append(what)
-        if not self.socket:
-            self.sending()
-
-    def told(self, text: str) -> float:
-        """When the event of the last message with this text left."""
-        return next(event.left for event in reversed(self._events) if text in event.texts)
-
-    def asked(self, begin: str, since: float) -> float:
-        """When the first command after `since` that begins so came."""
-        return next(each.came for each in self._commands if each.came > since and each.text.startswith(begin))
-
-    def busy(self, since: float, until: float) -> float:
-        """Seconds between two moments in which the core worked on commands that it answered meanwhile."""
-        busy, free = 0.0, since
-        for each in self._commands:
-            if each.came >= since and 0.0 < each.left <= until:
-                busy += max(0.0, each.left - max(each.came, free))
-                free = max(free, each.left)
-        return busy
+            command.answered = time.perf_counter()
 
 
-@contextmanager
-def at_the_socket(core: StampedCore, port: int) -> Iterator[None]:
-    """Take the moments of `core` at the sockets that were accepted on `port`."""
-    receive, send = trio.SocketStream.receive_some, trio.SocketStream.send_all
+class StampedProcess:
+    """A server in a process of its own that writes its moments to a file."""
 
-    async def receive_some(self: trio.SocketStream, max_bytes: int | None = None) -> bytes | bytearray:
-        data = await receive(self, max_bytes)
-        if self.socket.getsockname()[1] == port:
-            core.received()
-        return data
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._read = 0
+        self._moments = Moments()
+        self._waiting: dict[str, _Command] = {}
 
-    async def send_all(self: trio.SocketStream, data: bytes | bytearray | memoryview) -> None:
-        if self.socket.getsockname()[1] == port:
-            core.sending()
-        await send(self, data)
+    @property
+    def moments(self) -> Moments:
+        """Those up to now."""
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                at, way, frame = line.decode().split(" ", 2)
+                self._take(float(at), way, json.loads(frame))
+                self._read += len(line)
+        return self._moments
 
-    core.socket = True
-    with (
-        patch.object(trio.SocketStream, "receive_some", receive_some),
-        patch.object(trio.SocketStream, "send_all", send_all),
-    ):
-        yield
+    def _take(self, at: float, way: str, frame: Wire) -> None:
+        if way == "out":
+            command = self._waiting[frame["corrId"]] = _Command(frame["cmd"], at)
+            self._moments.commands.append(command)
+        elif "corrId" in frame:
+            self._waiting.pop(frame["corrId"]).answered = at
+        else:
+            self._moments.events.append((at, texts(frame["resp"])))
 
 
 def texts(event: Wire) -> list[str]:

@@ -135,11 +135,11 @@ def _main_repository(mark: Path) -> Path | None:
     """The main repository of the worktree whose `.git` file is `mark`; None for a submodule or what can't be
     read."""
     try:
-        text = mark.read_text().strip()
+        text = mark.read_text("utf-8").strip()
         if not text.startswith("gitdir: "):
             return None
         gitdir = (mark.parent / text.removeprefix("gitdir: ")).resolve()
-        common = (gitdir / (gitdir / "commondir").read_text().strip()).resolve()
+        common = (gitdir / (gitdir / "commondir").read_text("utf-8").strip()).resolve()
     except (OSError, ValueError):
         return None
     return common.parent if common.name == ".git" else common

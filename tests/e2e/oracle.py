@@ -101,7 +101,6 @@ class Oracle:
         self.leaves: list[tuple[str, int]] = []
         self.calls: list[tuple[str, Wire]] = []
         self.performed: dict[tuple[int, int], Performed] = {}
-        self.begun: dict[int, int] = {}
         self.broken: list[str] = []
         self.counts: dict[str, int] = {"send": 0, "connect": 0, "leave": 0, "standing": 0, "host": 0, "own leave": 0}
         self.outcomes: dict[str, set[str]] = {}
@@ -273,7 +272,8 @@ class Oracle:
                 raise Violation(f"action {number} was approved after its time: {command!r}")
             return
         if action.tool != "send" or not self._standing(action):
-            raise Violation(f"action {number} has no card and no standing approval: {command!r}")
+            given = self.grants.get(str(action.request.input.get("chat")))
+            raise Violation(f"action {number} has no card and no standing approval: {command!r}, given {given}")
         self.counts["standing"] += 1
 
     def _just_granted(self, asked: Asked, words: list[Word]) -> bool:
@@ -285,9 +285,9 @@ class Oracle:
 
     def _standing(self, action: Action) -> bool:
         ref, now = str(action.request.input["chat"]), trio.current_time()
-        begun = self.begun.get(number := action.number, self.index)
         for grant in self.grants.get(ref, []):
-            over = grant.revoked is not None and grant.revoked <= max(self.settled, begun if number else 0)
+            # A word that is still on its way through the server may come a moment too late.
+            over = grant.revoked is not None and grant.revoked <= self.settled
             in_time = grant.seconds is None or now < grant.at + grant.seconds + 1
             counted = grant.messages is None or grant.used < grant.messages
             if not over and in_time and counted and grant.row is self.row(ref) and self.approves(grant.member_id):

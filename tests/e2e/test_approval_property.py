@@ -84,7 +84,8 @@ def an_owners_word(random: Random) -> Step:
 def a_decision(random: Random) -> Step:
     """An owner decides one of the newest cards."""
     word = random.choice(("approve", "approve", "approve", "reject"))
-    return ("decide", random.choice(("Alice", "Alice", "Dora")), word, random.choice((0, 0, 0, 1, 2, 4)))
+    where = random.choice(("", "", "", "#2 ", "@4 "))
+    return ("decide", random.choice(("Alice", "Alice", "Dora")), f"{word} {where}", random.choice((0, 0, 0, 1, 2, 4)))
 
 
 def a_change(random: Random) -> Step:
@@ -103,11 +104,10 @@ def a_change(random: Random) -> Step:
             ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
             ("time", random.choice((30.0, 200.0, 3 * 3600.0, 12 * 3600.0, 23.5 * 3600.0))),
             ("stuck", random.choice(LOSSES[1:]), random.random() < 0.5),
-            ("stuck", random.choice(LOSSES[1:]), random.random() < 0.5),
             ("call lost", random.randint(0, 5)),
             ("restart", random.random() < 0.5, random.random() < 0.3),
             ("burst",),
-            ("burst",),
+            ("quiet",),
             ("quiet",),
             ("quiet",),
             ("quiet",),
@@ -278,7 +278,7 @@ class Approvals(RuleBasedStateMachine):
             self.pending.append(self.scene.stack.call(tool, deliver=deliver, **given))
 
     async def _decide(self, who: str, word: str, back: int) -> None:
-        await self._write(who, f"/{word} {max([2, *self.oracle.asked]) - back}", "plain")
+        await self._write(who, f"/{word}{max([2, *self.oracle.asked]) - back}", "plain")
 
     async def _write(self, who: str, text: str, how: str) -> None:
         person, room = self.people[who], self.rooms[who]
@@ -371,7 +371,7 @@ class Approvals(RuleBasedStateMachine):
 PHASES = (Phase.generate, Phase.shrink) if os.environ.get("SHRINK") else (Phase.generate,)
 """Shrinking a failure takes minutes: SHRINK=1 asks for it."""
 
-SEEDS = int(os.environ.get("SEEDS", "6"))
+SEEDS = int(os.environ.get("SEEDS", "7"))
 """Hypothesis varies what it has after ten examples; ten new ones each time look at more. SEEDS=200 looks for long."""
 
 

@@ -1,0 +1,64 @@
+"""`python -m benchmarks.stamped FILE ARGUMENT…`: `simplexmcp ARGUMENT…`, unchanged but for a note of each message that
+passes its WebSocket: a line `SECONDS in|out MESSAGE` in FILE, with the moment at the socket, by `perf_counter`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio_websocket import WebSocketConnection
+
+from simplexmcp.cli import main
+
+if TYPE_CHECKING:
+    from wsproto.events import BytesMessage, TextMessage
+
+
+def stamp(path: str) -> None:
+    """Begin to take notes."""
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    last_read = 0.0
+    complete: deque[float] = deque()
+    receive, handle = trio.SocketStream.receive_some, WebSocketConnection._handle_message_event  # noqa: SLF001
+    get, send = WebSocketConnection.get_message, WebSocketConnection.send_message
+
+    def note(at: float, way: str, message: str | bytes) -> None:
+        text = message if isinstance(message, str) else message.decode()
+        os.write(log, f"{at:.6f} {way} {text}\n".encode())
+
+    async def receive_some(self: trio.SocketStream, max_bytes: int | None = None) -> bytes | bytearray:
+        nonlocal last_read
+        data = await receive(self, max_bytes)
+        last_read = time.perf_counter()
+        return data
+
+    async def handle_message_event(self: WebSocketConnection, event: BytesMessage | TextMessage) -> None:
+        if event.message_finished:
+            complete.append(last_read)
+        await handle(self, event)
+
+    async def get_message(self: WebSocketConnection) -> Any:
+        message = await get(self)
+        note(complete.popleft(), "in", message)
+        return message
+
+    async def send_message(self: WebSocketConnection, message: str | bytes) -> None:
+        await send(self, message)
+        note(time.perf_counter(), "out", message)
+
+    for owner, replacement in (
+        (trio.SocketStream, receive_some),
+        (WebSocketConnection, get_message),
+        (WebSocketConnection, send_message),
+    ):
+        setattr(owner, replacement.__name__, replacement)
+    WebSocketConnection._handle_message_event = handle_message_event  # type: ignore[method-assign]  # noqa: SLF001
+
+
+if __name__ == "__main__":
+    stamp(sys.argv.pop(1))
+    main()
