@@ -169,6 +169,8 @@ class ControlChat:
         number = int(item["meta"]["itemId"])
         if commands_in(item) != card.commands:
             self._audit.write("card-refused", item=number, found=list(commands_in(item)), meant=list(card.commands))
+            # The apps can show a deleted message again: what it said goes first.
+            await self._api.update_item(self.ref, number, {"type": "text", "text": "This card was taken back."})
             await self._api.delete_items(self.ref, [number])
             raise Refused("The core reads other commands in the card than the server meant; the card was deleted.")
         return number
