@@ -16,6 +16,8 @@ $(VENV)/test.done: $(VENV)/run.done
 	@$(BIN)/python -m pip install --quiet --group test
 	@# The native link is tested with a small C library: a compiler comes from PyPI where the machine has none.
 	@command -v cc gcc clang >/dev/null || $(BIN)/python -m pip install --quiet ziglang
+	@# Previews of videos are tested with the machine's ffmpeg, or with one from PyPI.
+	@command -v ffprobe >/dev/null || $(BIN)/python -m pip install --quiet imageio-ffmpeg
 	@touch $@
 
 $(VENV)/check.done: $(VENV)/test.done

@@ -43,16 +43,17 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in names]:
         parser.error(f"no such benchmark: {', '.join(unknown)}")
-    missed: list[str] = []
-    bars = 0
+    bars: dict[str, bool] = {}
     for name in options.names or names:
+        if not options.json:
+            print(f"\n# {name}: {names[name].__doc__}", flush=True)
         for figure in names[name](quick=options.quick):
             print(json.dumps(figure.as_json(), ensure_ascii=False) if options.json else figure, flush=True)
-            bars += figure.bar is not None
-            if figure.bar is not None and not figure.bar.met:
-                missed.append(figure.name)
+            if figure.bar is not None:
+                bars[figure.name] = figure.bar.met
+    missed = [name for name, met in bars.items() if not met]
     if not options.json:
-        print(f"{bars - len(missed)} of {bars} bars met." + "".join(f"\nMISSED: {name}" for name in missed))
+        print("\n".join(["", f"{len(bars) - len(missed)} of {len(bars)} bars met.", *(f"MISSED: {m}" for m in missed)]))
     return 1 if missed else 0
 
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     from benchmarks.stage import LinkKind, Stage
 
-__all__ = ["approve_to_send", "event_to_result", "start_to_listening"]
+__all__ = ["QUICK_ROUNDS", "WARM_UP", "approve_to_send", "event_to_result", "start_to_listening"]
+
+QUICK_ROUNDS = 5
+"""Rounds of a quick measurement."""
+WARM_UP = 1
+"""Rounds before the ones that count."""
 
 _SEND_BAR_MS = 2.0
 _RESULT_BAR_MS = 5.0
@@ -47,45 +52,52 @@ class Taken:
 
 
 def approve_to_send(*, quick: bool) -> Iterator[Figure]:
-    """An owner's `/approve` leaves the core → the `/_send` of that action has come to the core."""
-    yield from _on_each_link(
-        "/approve seen → /_send written", _approve, 5 if quick else 100, _SEND_BAR_MS,
-        "one reading of the chat in between",
-    )  # fmt: skip
+    """An owner's `/approve` reached the server → the `/_send` of that action is written to the core."""
+    approving = _Wait("/approve seen → /_send written", _approve, _rounds(100, quick=quick), _SEND_BAR_MS)
+    yield from _on_each_link(approving)
 
 
 def event_to_result(*, quick: bool) -> Iterator[Figure]:
-    """A peer's message leaves the core → the last byte of a waiting call's result is with the client."""
-    note = "marking the message read in between"
-    yield from _on_each_link("message → result of receive", _receive, 5 if quick else 100, _RESULT_BAR_MS, note)
+    """A peer's message reached the server → the last byte of the result of a waiting call is with its client."""
     yield from _on_each_link(
-        "message → result of send, beyond its idle second", _replies, 2 if quick else 20, _RESULT_BAR_MS, note
+        _Wait("message → result of receive", _receive, _rounds(100, quick=quick), _RESULT_BAR_MS),
+        _Wait("message → result of send, beyond its idle second", _replies, _rounds(20, quick=quick), _RESULT_BAR_MS),
     )
 
 
 def start_to_listening(*, quick: bool) -> Iterator[Figure]:
     """The start of the process `simplexmcp serve --core sandbox` → its line "Listening"."""
-    first, second = trio.run(_starts, 2 if quick else 15)
-    yield _figure("start → Listening, empty data folder", "s", first, _START_BAR_S, "serve --core sandbox")
-    yield _figure("start → Listening, second start", "s", second, _START_BAR_S, "the control chat is there")
+    first, second = trio.run(_starts, _rounds(15, quick=quick))
+    for folder, taken in (("empty data folder", first), ("second start", second)):
+        yield _figure(f"start → Listening, {folder}", "s", taken, _START_BAR_S, f"over {len(taken)} processes")
 
 
-def _on_each_link(
-    name: str, once: Callable[[Stage, int], Awaitable[Taken]], rounds: int, bar: float, note: str
-) -> Iterator[Figure]:
+@dataclass(frozen=True)
+class _Wait:
+    """Something that the server is waited for: `once` measures it."""
+
+    name: str
+    once: Callable[[Stage, int], Awaitable[Taken]]
+    rounds: int
+    bar_ms: float
+
+
+def _rounds(full: int, *, quick: bool) -> int:
+    return min(full, QUICK_ROUNDS) if quick else full
+
+
+def _on_each_link(*waits: _Wait) -> Iterator[Figure]:
     for link in LINKS:
-        taken = trio.run(_rounds, link, once, rounds)
-        whole = median(each.all for each in taken) * 1000
-        yield _figure(
-            f"{name}, {link}", "ms", [each.server * 1000 for each in taken], bar,
-            f"{note}; with the core's own time median {whole:.2f} ms",
-        )  # fmt: skip
+        for wait, taken in zip(waits, trio.run(_measure, link, waits), strict=True):
+            whole = median(each.all for each in taken) * 1000
+            note = f"over {wait.rounds} rounds, without waiting for the core's answers (with it {whole:.3g} ms)"
+            values = [each.server * 1000 for each in taken]
+            yield _figure(f"{wait.name}, {link}", "ms", values, wait.bar_ms, note)
 
 
-async def _rounds(link: LinkKind, once: Callable[[Stage, int], Awaitable[Taken]], rounds: int) -> list[Taken]:
+async def _measure(link: LinkKind, waits: tuple[_Wait, ...]) -> list[list[Taken]]:
     async with open_stage(link) as stage:
-        await once(stage, 0)  # warms up
-        return [await once(stage, number) for number in range(1, rounds + 1)]
+        return [[await wait.once(stage, number) for number in range(WARM_UP + wait.rounds)][WARM_UP:] for wait in waits]
 
 
 async def _approve(stage: Stage, number: int) -> Taken:
@@ -127,20 +139,19 @@ async def _starts(rounds: int) -> tuple[list[float], list[float]]:
     """Seconds of starts on an empty data folder, and of the starts that follow."""
     first: list[float] = []
     second: list[float] = []
-    for number in range(rounds + 1):
+    for _ in range(WARM_UP + rounds):
         with tempfile.TemporaryDirectory(prefix="simplexmcp-bench-") as folder:
             for taken in (first, second):
                 began = time.perf_counter()
                 async with started("sandbox", Path(folder) / "data"):
                     took = time.perf_counter() - began
-                if number:  # the first round warms up
-                    taken.append(took)
-    return first, second
+                taken.append(took)
+    return first[WARM_UP:], second[WARM_UP:]
 
 
 def _figure(name: str, unit: str, values: list[float], bar: float, note: str) -> Figure:
     middle = median(values)
     return Figure(
         name, unit, middle, percentile(values, 0.99),
-        Bar(middle, bar, at_least=False, of="median", unit=unit), f"{len(values)} rounds; {note}",
+        Bar(middle, bar, at_least=False, of="median", unit=unit), note,
     )  # fmt: skip

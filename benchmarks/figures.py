@@ -14,8 +14,8 @@ __all__ = ["Bar", "Figure", "percentile"]
 
 @dataclass(frozen=True)
 class Bar:
-    """What the figure must reach: `value` at least or at most `limit`. `of` names it: a ratio (`ours : theirs`), or with
-    a `unit` a quantity."""
+    """What the figure must reach: `value` at least or at most `limit`. `of` names it: a ratio (`ours : theirs`), or a
+    quantity in `unit`."""
 
     value: float
     limit: float
@@ -35,8 +35,9 @@ class Bar:
     def __str__(self) -> str:
         sign, verdict = "≥" if self.at_least else "≤", "met" if self.met else "MISSED"
         if self.unit:
-            return f"bar: {self.of} {sign} {self.limit:g} {self.unit}: {verdict}; {self.of} : bar = {self.ratio:.2f}"
-        return f"bar: {self.of} {sign} {self.limit:g}: {verdict}; {self.of} = {self.value:.2f}"
+            value, bar = f"{_short(self.value)} {self.unit}", f"{sign} {self.limit:g} {self.unit}"
+            return f"{self.of} {value}, bar {bar}: {verdict} ({self.of} : bar {self.ratio:.2f})"
+        return f"{self.of} {self.value:.2f}, bar {sign} {self.limit:g}: {verdict}"
 
 
 @dataclass(frozen=True)

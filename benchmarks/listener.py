@@ -6,12 +6,17 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Bar, Figure, percentile
-from benchmarks.processes import Server, holding, load, quiet, serving
+from benchmarks.processes import TICK, Server, holding, load, quiet, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["held_calls", "list_per_second"]
+__all__ = ["HELD", "QUICK", "held_calls", "list_per_second"]
+
+QUICK = (3, 1.5)
+"""Rounds of a quick measurement, and the seconds of each."""
+HELD = (1000, 5000)
+"""Calls that are held."""
 
 _RATE_BAR = 2.2
 _MEMORY_BAR_KB = 45
@@ -20,10 +25,10 @@ _LATENCY_BAR = 1.3
 
 def list_per_second(*, quick: bool) -> Iterator[Figure]:
     """`list` per second with 1 and 50 clients, in rounds that alternate between ours and the SDK's."""
-    rounds, seconds = (3, 1.5) if quick else (9, 3.0)
+    rounds, seconds = QUICK if quick else (9, 3.0)
     with serving("ours") as ours, serving("sdk") as sdk:
         for clients in (1, 50):
-            load(ours, clients, 0.5), load(sdk, clients, 0.5)
+            load(ours, clients, seconds / 3), load(sdk, clients, seconds / 3)
             yield from _compare(ours, sdk, clients, rounds, seconds)
 
 
@@ -37,7 +42,7 @@ def _compare(ours: Server, sdk: Server, clients: int, rounds: int, seconds: floa
             seen = load(server, clients, seconds)
             rates[server.name].append(seen.rate)
             latencies[server.name] += seen.latencies
-            costs[server.name].append((server.cpu() - before) * 1000 / len(seen.latencies))
+            costs[server.name].append(max(TICK, server.cpu() - before) / len(seen.latencies))
     ratio = median(a / b for a, b in zip(rates["ours"], rates["sdk"], strict=True))
     cost = median(b / a for a, b in zip(costs["ours"], costs["sdk"], strict=True))
     who = "1 client" if clients == 1 else f"{clients} clients"
@@ -58,15 +63,15 @@ def _compare(ours: Server, sdk: Server, clients: int, rounds: int, seconds: floa
 
 def held_calls(*, quick: bool) -> Iterator[Figure]:
     """Memory per held call, and the latency of `list` beside them, against the same server without held calls."""
-    for count in (1000, 5000):
+    for count in HELD:
         sdk_kb = _sdk_memory(count) if not quick else None
         with serving("ours") as server:
             yield from _held(server, count, quick=quick, sdk_kb=sdk_kb)
 
 
 def _held(server: Server, count: int, *, quick: bool, sdk_kb: float | None) -> Iterator[Figure]:
-    rounds, seconds = (2, 1.5) if quick else (5, 2.0)
-    load(server, 50, 1.0)
+    rounds, seconds = QUICK if quick else (5, 2.0)
+    load(server, 50, seconds / 2)
     free: list[float] = []
     beside: list[float] = []
     growth: list[float] = []

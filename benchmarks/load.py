@@ -64,7 +64,7 @@ class Client:
 
 
 def calls(port: int, clients: int, seconds: float) -> None:
-    """Calls `list` on each connection as soon as the last answer is there."""
+    """Calls `list` on each connection as soon as the last answer is there; stops after `seconds`, and one answer."""
     selector = selectors.DefaultSelector()
     data = request(port, "list", 1)
     latencies: list[float] = []
@@ -74,8 +74,8 @@ def calls(port: int, clients: int, seconds: float) -> None:
         client.ask(data)
     start = time.perf_counter()
     end = start + seconds
-    while (now := time.perf_counter()) < end:
-        for key, _ in selector.select(end - now):
+    while (now := time.perf_counter()) < end or not latencies:
+        for key, _ in selector.select(max(0.0, end - now) or None):
             client = key.data
             if client.answered():
                 latencies.append(time.perf_counter() - client.sent)

@@ -9,14 +9,20 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Load", "Server", "holding", "load", "quiet", "serving"]
+__all__ = ["ROOT", "TICK", "Load", "Server", "holding", "load", "quiet", "serving"]
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+ROOT = Path(__file__).parents[1]
+"""Where `python -m benchmarks` works."""
+
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+"""Seconds between two values of a processor time."""
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -34,10 +40,10 @@ class Server:
             return int(file.read().split()[1]) * _PAGE
 
     def cpu(self) -> float:
-        """The processor time that it has used, in seconds."""
+        """The processor time that it has used, in seconds; counted in steps of `TICK`."""
         with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:  # noqa: PTH123
             fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return (int(fields[11]) + int(fields[12])) * TICK
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ def _child(module: str, *arguments: str, processor: int) -> Iterator[subprocess.
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        cwd=ROOT,
     )
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(process.pid, {processors[processor % len(processors)]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,9 +22,10 @@ from unittest.mock import patch
 import h11
 import trio
 
+from benchmarks.processes import ROOT
 from benchmarks.stamps import StampedCore, StampedProcess, texts
 from simplexmcp import serve
-from simplexmcp.options import ServeOptions
+from simplexmcp.arguments import parse, serve_options
 from simplexmcp.sandbox.driver import drive, trio_clock
 from simplexmcp.sandbox.link import SandboxLink
 from simplexmcp.sandbox.network import Network
@@ -83,6 +85,10 @@ class Person:
         """Send a message."""
         self._do(f"/_send {ref} json {json.dumps([{'msgContent': {'type': 'text', 'text': text}}])}")
 
+    async def meet(self) -> None:
+        """Returns when somebody has joined a group of this person."""
+        await self._wait(lambda event: event["type"] == "joinedGroupMember")
+
     async def see(self, needle: str) -> str:
         """The first message with this text in it that came since the last look."""
         return str(await self._wait(lambda event: next((text for text in texts(event) if needle in text), None)))
@@ -141,6 +147,10 @@ class Client:
         message = json.loads(data.strip().rpartition(b"\n")[2].removeprefix(b"data: "))
         return Answer(message["result"]["structuredContent"], self._read)
 
+    async def aclose(self) -> None:
+        """Leave."""
+        await self._stream.aclose()
+
     async def _next(self) -> Any:
         with trio.fail_after(_PATIENCE):
             while (event := self._connection.next_event()) is h11.NEED_DATA:
@@ -175,7 +185,7 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(link: LinkKind) -> AsyncIterator[Stage]:
-    """Everything set up, with the server on this kind of link; about two seconds."""
+    """Everything set up, with the server on this kind of link."""
     with tempfile.TemporaryDirectory(prefix="simplexmcp-bench-") as folder:
         async with trio.open_nursery() as nursery:
             network = Network(trio_clock(), population=False)
@@ -188,7 +198,11 @@ async def open_stage(link: LinkKind) -> AsyncIterator[Stage]:
                 server = network.cores["agent"] = StampedCore(network)
                 serving = _in_this_process(server, data)
             async with serving as lines:
-                yield await _set(network, server, data, lines)
+                stage = await _set(network, server, data, lines)
+                try:
+                    yield stage
+                finally:
+                    await stage.client.aclose()
             nursery.cancel_scope.cancel()
 
 
@@ -200,8 +214,10 @@ async def _set(network: Network, server: StampedProcess | StampedCore, data: Pat
     port = int(re.findall(r":(\d+)/mcp", "\n".join(lines))[0])
     client = Client(await trio.open_tcp_stream("127.0.0.1", port), port, (data / "token").read_text().strip())
     stage = Stage(server, client, alice, control, bob, group)
-    await stage.client.ask("connect", target=link, wait=1, idle=1)
+    await stage.client.ask("connect", target=link, wait=60, limit=1)
     await stage.approve()
+    await bob.meet()
+    bob.say(group, "Welcome.")
     stage.chat = (await stage.client.answer()).content["chat"]
     return stage
 
@@ -217,11 +233,7 @@ async def _in_a_process(network: Network, data: Path, log: Path) -> AsyncIterato
 
 @asynccontextmanager
 async def _in_this_process(core: StampedCore, data: Path) -> AsyncIterator[list[str]]:
-    options = ServeOptions(
-        name="bench", display_name="bench", data=data, data_given=True, port=0, approve="requests", owners=None,
-        reset_owners=False, expire_hours=23, stop_wait=0, qr_code="none", core="sandbox", smp_servers=(),
-        xftp_servers=(), log_level="warning", database_key_file=None,
-    )  # fmt: skip
+    options = serve_options(parse("serve", _arguments("sandbox", data)))
     lines: list[str] = []
     ready, stop = trio.Event(), serve.Stop()
 
@@ -244,13 +256,13 @@ async def _in_this_process(core: StampedCore, data: Path) -> AsyncIterator[list[
 async def started(core: str, data: Path, *module: str) -> AsyncIterator[list[str]]:
     """`simplexmcp serve` (or the same by another module) as a process of its own, ended with the context: its lines up
     to "Listening"."""
-    arguments = ["serve", "bench", "--core", core, "--data", str(data), "--port", "0", "--qr-code", "none"]
     # As for a person: Python keeps what it compiled.
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", *(module or ("simplexmcp",)), *arguments, "--stop-wait", "0"],
-        stdout=-1,
+        [sys.executable, "-m", *(module or ("simplexmcp",)), "serve", *_arguments(core, data)],
+        stdout=subprocess.PIPE,
         env=env,
+        cwd=ROOT,
     )
     assert process.stdout is not None
     try:
@@ -270,3 +282,8 @@ async def started(core: str, data: Path, *module: str) -> AsyncIterator[list[str
                 process.kill()
             await process.wait()
             await process.stdout.aclose()
+
+
+def _arguments(core: str, data: Path) -> list[str]:
+    """Those of `serve`."""
+    return ["bench", "--core", core, "--data", str(data), "--port", "0", "--qr-code", "none", "--stop-wait", "0"]

@@ -22,7 +22,9 @@ def stamp(path: str) -> None:
     """Begin to take notes."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     last_read = 0.0
+    last_write: dict[trio.abc.Stream, float] = {}
     complete: deque[float] = deque()
+    write = trio.SocketStream.send_all
     receive, handle = trio.SocketStream.receive_some, WebSocketConnection._handle_message_event  # noqa: SLF001
     get, send = WebSocketConnection.get_message, WebSocketConnection.send_message
 
@@ -36,6 +38,11 @@ def stamp(path: str) -> None:
         last_read = time.perf_counter()
         return data
 
+    async def send_all(self: trio.SocketStream, data: bytes | bytearray | memoryview) -> None:
+        # Not after it: the other side may be done before this process goes on.
+        last_write[self] = time.perf_counter()
+        await write(self, data)
+
     async def handle_message_event(self: WebSocketConnection, event: BytesMessage | TextMessage) -> None:
         if event.message_finished:
             complete.append(last_read)
@@ -48,10 +55,11 @@ def stamp(path: str) -> None:
 
     async def send_message(self: WebSocketConnection, message: str | bytes) -> None:
         await send(self, message)
-        note(time.perf_counter(), "out", message)
+        note(last_write[self._stream], "out", message)
 
     for owner, replacement in (
         (trio.SocketStream, receive_some),
+        (trio.SocketStream, send_all),
         (WebSocketConnection, get_message),
         (WebSocketConnection, send_message),
     ):

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
     from simplexmcp.sandbox.network import Network
 
-__all__ = ["Moments", "StampedCore", "StampedProcess", "texts"]
+__all__ = ["Command", "Moments", "StampedCore", "StampedProcess", "texts"]
 
 Wire = dict[str, Any]
 
 
 @dataclass
-class _Command:
+class Command:
+    """A command, when it was written and when its answer was read (0: not yet)."""
+
     text: str
     left: float
     answered: float = 0.0
@@ -36,7 +38,7 @@ class Moments:
     """When the server read events, wrote commands and read their answers."""
 
     events: list[tuple[float, list[str]]] = field(default_factory=list)
-    commands: list[_Command] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
 
     def told(self, text: str) -> float:
         """When the last message with this text was read."""
@@ -66,7 +68,7 @@ class StampedCore(SimulatedCore):
 
     def command(self, text: str) -> Wire:
         """The response."""
-        command = _Command(text, time.perf_counter())
+        command = Command(text, time.perf_counter())
         self.moments.commands.append(command)
         try:
             return super().command(text)
@@ -81,7 +83,7 @@ class StampedProcess:
         self._log = log
         self._read = 0
         self._moments = Moments()
-        self._waiting: dict[str, _Command] = {}
+        self._waiting: dict[str, Command] = {}
 
     @property
     def moments(self) -> Moments:
@@ -96,7 +98,7 @@ class StampedProcess:
 
     def _take(self, at: float, way: str, frame: Wire) -> None:
         if way == "out":
-            command = self._waiting[frame["corrId"]] = _Command(frame["cmd"], at)
+            command = self._waiting[frame["corrId"]] = Command(frame["cmd"], at)
             self._moments.commands.append(command)
         elif "corrId" in frame:
             self._waiting.pop(frame["corrId"]).answered = at

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 import trio
 
 from simplexmcp import cards
+from simplexmcp.clock import hhmm
 from simplexmcp.states import State
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Progress(Protocol):
 class Request:
     """What a tool asks for. `key` is the tool and its action fields: equal keys are one action. `perform` gets the
     action, calls `confirm` before its first outgoing command, and gives the fields of the result; it raises Refused or
-    CoreError. `standing`: a standing approval of `chat` may carry it."""
+    CoreError. `standing`: a standing approval of messages to `chat` may carry it; `files`: one of files from it."""
 
     tool: str
     key: tuple[Any, ...]
@@ -73,6 +74,7 @@ class Request:
     chat: Chat | None
     perform: Callable[[Action], Awaitable[dict[str, Any]]]
     standing: bool = False
+    files: bool = False
 
 
 @final
@@ -101,7 +103,7 @@ class Action:
 
     @property
     def tool(self) -> str:
-        """connect, send, leave."""
+        """connect, send, download, leave."""
         return self.request.tool
 
     @property
@@ -118,6 +120,28 @@ class Action:
     def decided_by(self) -> str | None:
         """The name of the approver whose word carries it."""
         return self.by.name if self.by else None
+
+    @property
+    def direct(self) -> bool:
+        """Performed without a card: in mode host, or under a standing approval."""
+        return self.host or self.grant is not None
+
+    def reply(self, now: datetime) -> str:
+        """The answer to a command that would decide it, and comes too late or too early."""
+        n, by = self.number, cards.shown_name(self.decided_by)
+        match self.state:
+            case State.EXPIRED:
+                return f"Action {n} expired at {hhmm(self.expires, now)}."
+            case State.REJECTED:
+                return f"Action {n} was already rejected by {by}."
+            case State.CANCELLED | State.PENDING:
+                return f"Action {n} is not pending."
+            case _ if self.host:
+                return f"Action {n} was performed without approval (mode host)."
+            case _ if by:
+                return f"Action {n} was already approved by {by}."
+            case _:
+                return f"Action {n} is not pending."
 
     @property
     def outcome(self) -> cards.Outcome:

@@ -62,10 +62,12 @@ class Actions:
             audit,
             clock,
         )
+        self.files = standing.of_files()
         self.mode, self._expire, self._say = mode, expire, log
         self._actions: dict[int, Action] = {}
         self._by_key: dict[tuple[Any, ...], Action] = {}
         self._past: OrderedDict[int, str] = OrderedDict()
+        self._rejected: OrderedDict[tuple[Any, ...], None] = OrderedDict()
         self._nursery: trio.Nursery | None = None
         self._stopping = False
         self._showing = 0
@@ -99,10 +101,10 @@ class Actions:
         elif grant := self._standing(request):
             action.grant, action.by = grant, grant.by
         card = cards.asking(request.subject, action.number)
-        if not self._direct(action) and not cards.fits(card):
+        if not action.direct and not cards.fits(card):
             raise Refused("The text is too long for a card that your owner can read; send it in parts.")
         self._actions[action.number] = self._by_key[request.key] = action
-        if self._direct(action):
+        if action.direct:
             self._step(action, Move.APPROVE)
         self._audit.write("created", action=action.number, tool=action.tool, chat=action.ref, state=action.state.value)
         self._start(self._open, action, card)
@@ -119,7 +121,8 @@ class Actions:
         if action.grant is None:
             return
         assert chat is not None
-        used = await self.standing.use(chat.ref, chat.custom)
+        files = action.request.files
+        used = await (self.files.use(chat.base, chat.custom) if files else self.standing.use(chat.ref, chat.custom))
         if used is None or used[0].by.member_id != action.grant.by.member_id:
             raise Refused("The standing approval of this chat ended; send it again to ask your owner.")
         if used[1]:
@@ -178,8 +181,19 @@ class Actions:
             return reply
         action.by = by
         self._audit.write("decided", action=number, decision="rejected", by=by.name, member=by.member)
+        self._rejected[action.request.key] = None
+        while len(self._rejected) > _PAST:
+            self._rejected.popitem(last=False)
         self._end(action, Move.REJECT)
         return None
+
+    def not_pending(self, number: int, ref: str | None) -> str | None:
+        """The reply when action N (of chat `ref`) cannot be decided; None when it can."""
+        return self._not_pending(self._actions.get(number), number, ref)
+
+    def was_rejected(self, key: tuple[Any, ...]) -> bool:
+        """Whether an owner rejected an equal action lately: no standing approval carries it then."""
+        return key in self._rejected
 
     def approve_sends(self, ref: str, by: Approver) -> None:
         """Approve each pending send to a chat that has a card (flow 6)."""
@@ -198,6 +212,7 @@ class Actions:
     def chat_gone(self, chat: Chat, *, but: Action | None = None) -> None:
         """A chat went, its number may be given again: its pending actions fail, its approval ends."""
         self.standing.forget(chat.ref)
+        self.files.forget(chat.base)
         for action in self.pending():
             if action.base == chat.base and action is not but:
                 action.error = f"{chat.kind} {chat.name} ({chat.ref}) is gone."
@@ -212,6 +227,7 @@ class Actions:
             if not action.reminded and now >= early and action.created < early and action.card is not None:
                 action.reminded = True
                 self._start(self._tell, cards.reminder(action.number, self._time(action.expires)))
+        await self.files.end_due()  # they have no end of their own: what a lost link kept back is stored
         for ref in await self.standing.end_due():
             self._start(self._tell, cards.approval_over(ref))
 
@@ -260,13 +276,12 @@ class Actions:
             raise Refused(f"{PENDING_LIMIT} actions wait for an approver; wait for them or ask your owner.")
 
     def _standing(self, request: Request) -> Grant | None:
-        # An approval is for the chat itself: a conversation with a group's admins has other readers.
+        # An approval is for the chat itself: a conversation with a group's admins has other readers. Files from it are
+        # the agent's to read as those of the group are.
         chat = request.chat
+        if request.files and chat:
+            return self.files.holds(chat.base, chat.custom)
         return self.standing.holds(chat.ref, chat.custom) if request.standing and chat and not chat.scoped else None
-
-    @staticmethod
-    def _direct(action: Action) -> bool:
-        return action.host or action.grant is not None
 
     def _start(self, task: Callable[..., Awaitable[Any]], *args: Any) -> None:
         assert self._nursery is not None
@@ -291,7 +306,7 @@ class Actions:
                 self._end(action, Move.GONE if action.state is State.PENDING else Move.FAIL)
         finally:
             action.posted.set()
-        if action.state is State.PERFORMING and self._direct(action):
+        if action.state is State.PERFORMING and action.direct:
             await self._perform(action)
 
     async def _perform(self, action: Action) -> None:
@@ -327,7 +342,7 @@ class Actions:
     def _end(self, action: Action, what: Move) -> None:
         """Give the action its outcome, once; then show it on the card."""
         self._step(action, what)
-        self._past[action.number] = self._reply(action)
+        self._past[action.number] = action.reply(self._clock.now())
         while len(self._past) > _PAST:
             self._past.popitem(last=False)
         action.ended.set()
@@ -342,7 +357,7 @@ class Actions:
         try:
             await action.posted.wait()
             await self._show_outcome(action)
-            if self._stopping and (action.card is not None or self._direct(action)):
+            if self._stopping and (action.card is not None or action.direct):
                 self.cards_at_stop += 1
             self._journal.end(action.number)
         except (CoreError, Refused) as error:
@@ -362,7 +377,7 @@ class Actions:
                     action.card = await self._board.find(action.unsure)
                 if action.card is not None:
                     await self._board.edit(action.card, card)
-                elif self._direct(action) and action.state is not State.CANCELLED:
+                elif action.direct and action.state is not State.CANCELLED:
                     posting = True
                     await self._board.post(card)
             except LinkLost as error:
@@ -392,23 +407,7 @@ class Actions:
             return self._past.get(number, f"Action {number} is not pending.")
         if ref is not None and action.ref != ref:
             return f"Action {number} is not for {inert_ref(ref)}."
-        return None if action.state is State.PENDING and action.shown else self._reply(action)
-
-    def _reply(self, action: Action) -> str:
-        n, by = action.number, cards.shown_name(action.decided_by)
-        match action.state:
-            case State.EXPIRED:
-                return f"Action {n} expired at {self._time(action.expires)}."
-            case State.REJECTED:
-                return f"Action {n} was already rejected by {by}."
-            case State.CANCELLED | State.PENDING:
-                return f"Action {n} is not pending."
-            case _ if action.host:
-                return f"Action {n} was performed without approval (mode host)."
-            case _ if by:
-                return f"Action {n} was already approved by {by}."
-            case _:
-                return f"Action {n} is not pending."
+        return None if action.state is State.PENDING and action.shown else action.reply(self._clock.now())
 
     def _time(self, moment: datetime) -> str:
         return hhmm(moment, self._clock.now())

@@ -1,4 +1,5 @@
-"""Every text that the server posts in the agent control chat (flows 1, 3, 4, 6 to 9, 11, 12).
+"""Every text that the server posts in the agent control chat (flows 1, 3, 4, 6 to 9, 11, 12); `filecards` has those
+about files.
 
 A card is text and the commands that are meant to be tappable in it; `control` compares them with those that the core
 finds. No line starts with a command, since the core takes such a line, when it is alone, as one command. Whatever
@@ -8,11 +9,24 @@ comes from peers or from the agent goes through `inert`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from simplexmcp import inert
+from simplexmcp import filecards, inert
 from simplexmcp.states import State
+from simplexmcp.subjects import (
+    Attachment,
+    Card,
+    ConnectSubject,
+    DownloadSubject,
+    LeaveSubject,
+    Outcome,
+    SendSubject,
+    Subject,
+    chat_label,
+    command,
+    picture,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +34,9 @@ if TYPE_CHECKING:
     from simplexmcp.chats import Chat
 
 __all__ = [
-    "CARD_BYTES", "GREETING", "Card", "ConnectSubject", "LeaveSubject", "Outcome", "SendSubject", "Subject", "asking",
-    "chat_label", "command", "crashed_line", "fits", "listing", "outcome_card", "pieces",
+    "CARD_BYTES", "GREETING", "Attachment", "Card", "ConnectSubject", "DownloadSubject", "LeaveSubject", "Outcome",
+    "SendSubject", "Subject", "asking", "chat_label", "command", "crashed_line", "fits", "listing", "outcome_card",
+    "picture", "pieces",
 ]  # fmt: skip
 
 GREETING = "I'm your agent. I ask here before I connect, send, download a file or leave a chat."
@@ -33,84 +48,36 @@ _QUOTE_BYTES = CARD_BYTES - 3_000
 """Most bytes of a quoted text that a card shows whole; of a longer one its first and last 1,000 characters."""
 
 
-@dataclass(frozen=True)
-class Card:
-    """A post: its text, and each command that the core must find in it (`approve #15 7`), in order."""
-
-    text: str
-    commands: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ConnectSubject:
-    """What a `connect` asks: the other side as the plan shows it, and the target as the agent gave it."""
-
-    kind: str
-    name: str
-    target: str
-    host: str
-    incognito: bool
-    message: str | None
-
-
-@dataclass(frozen=True)
-class SendSubject:
-    """What a `send` asks: text to a chat, the text that it replies to, the names of mentioned members."""
-
-    chat: Chat
-    text: str
-    reply_to: str | None
-    mentions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LeaveSubject:
-    """What a `leave` asks: leaving a group, or deleting a contact."""
-
-    chat: Chat
-
-
-Subject: TypeAlias = ConnectSubject | SendSubject | LeaveSubject
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an action ended: `by` is the approver's name, None in mode host; `standing` when no card was asked."""
-
-    state: State
-    by: str | None = None
-    standing: bool = False
-    host: bool = False
-    error: str | None = None
-    connected: bool = True
-
-
-def command(words: str) -> str:
-    """A tappable command as the core parses it: `/'approve 7'`."""
-    return f"/'{words}'"
-
-
-def chat_label(chat: Chat) -> str:
-    """Kind, name and ID of a chat, inert: `group Trail (#15)`."""
-    return f"{chat.kind} {inert.name(chat.name)} ({chat.ref})"
-
-
 def asking(subject: Subject, number: int) -> Card:
-    """The card of a pending action (flows 3, 4, 7)."""
-    words: tuple[str, ...]
-    match subject:
-        case ConnectSubject():
-            words = (f"approve {number}", f"reject {number}")
-        case SendSubject(chat=chat) if not chat.scoped:
-            words = (f"approve {chat.ref} {number}", f"approve {chat.ref} all", f"reject {chat.ref} {number}")
-        case SendSubject(chat=chat):  # no standing approval covers a conversation with a group's admins
-            words = (f"approve {chat.ref} {number}", f"reject {chat.ref} {number}")
-        case LeaveSubject(chat=chat):
-            words = (f"approve {chat.ref} {number}", f"reject {chat.ref} {number}")
+    """The card of a pending action (flows 3, 4, 7, 13, 15)."""
+    words = _words(subject, number)
     text, more = _sentence(subject, "I want to ", done=False, number=number)
     taps = [command(word) for word in words]
     line = f"Tap {', '.join(taps[:-1])} or {taps[-1]}"
-    return Card(f"{text}\n{line}", (*more, *words))
+    return _with_picture(subject, Card(f"{text}\n{line}", (*more, *words)))
+
+
+def _words(subject: Subject, number: int) -> tuple[str, ...]:
+    match subject:
+        case ConnectSubject():
+            return (f"approve {number}", f"reject {number}")
+        case DownloadSubject():
+            return filecards.download_words(subject, number)
+        case SendSubject(chat=chat) if not chat.scoped and subject.file is None:
+            return (f"approve {chat.ref} {number}", f"approve {chat.ref} all", f"reject {chat.ref} {number}")
+        case SendSubject(chat=chat) | LeaveSubject(chat=chat):
+            # No standing approval covers a file, or a conversation with a group's admins.
+            return (f"approve {chat.ref} {number}", f"reject {chat.ref} {number}")
+
+
+def _with_picture(subject: Subject, card: Card) -> Card:
+    """The card with the preview of its file, as long as both are one message."""
+    match subject:
+        case DownloadSubject(preview=preview) | SendSubject(file=Attachment(preview=preview)):
+            shown = replace(card, picture=picture(preview))
+            return shown if fits(shown) else card
+        case _:
+            return card
 
 
 def outcome_card(subject: Subject, number: int, outcome: Outcome) -> Card:
@@ -118,7 +85,12 @@ def outcome_card(subject: Subject, number: int, outcome: Outcome) -> Card:
     done = outcome.state is State.DONE
     text, more = _sentence(subject, "I " if done else "I want to ", done=done, number=number, outcome=outcome)
     line, words = _outcome_line(subject, outcome)
-    return Card(f"{text}\n{line}", (*more, *words))
+    asked = asking(subject, number)
+    card = Card(f"{text}\n{line}", (*more, *words), asked.picture)
+    if asked.picture is None or fits(card):
+        return card
+    line, words = _outcome_line(subject, replace(outcome, error=_short(outcome.error or "")))
+    return Card(f"{text}\n{line}", (*more, *words), asked.picture)
 
 
 def _sentence(
@@ -127,18 +99,27 @@ def _sentence(
     match subject:
         case ConnectSubject():
             return start + _connect(subject, done=done, connected=outcome is None or outcome.connected), ()
+        case DownloadSubject():
+            return filecards.downloading(subject, start, done=done), ()
         case SendSubject():
-            text, more = _quoted(subject.text, number)
-            parts = [f"{start}{'sent' if done else 'send'} a message to {chat_label(subject.chat)}: {text}"]
-            if subject.reply_to is not None:
-                parts.append(f"replying to {inert.code(_short(subject.reply_to))}")
-            if subject.mentions:
-                parts.append("mentioning " + ", ".join(_mention(name) for name in subject.mentions))
-            return "\n".join(parts), more
+            return _send(subject, start, done=done, number=number)
         case LeaveSubject(chat=chat):
             if chat.ref.startswith("@"):
                 return f"{start}{'deleted' if done else 'delete'} {chat_label(chat)}.", ()
             return f"{start}{'left' if done else 'leave'} {chat_label(chat)}.", ()
+
+
+def _send(subject: SendSubject, start: str, *, done: bool, number: int) -> tuple[str, tuple[str, ...]]:
+    first = f"{start}{'sent' if done else 'send'} a message to {chat_label(subject.chat)}"
+    text, more = _quoted(subject.text, number)
+    parts = [f"{first}: {text}"] if subject.text or subject.file is None else [first]
+    if subject.reply_to is not None:
+        parts.append(f"replying to {inert.code(_short(subject.reply_to))}")
+    if subject.mentions:
+        parts.append("mentioning " + ", ".join(_mention(name) for name in subject.mentions))
+    if subject.file:
+        parts.append(filecards.attaching(subject.file))
+    return "\n".join(parts), more
 
 
 def _connect(subject: ConnectSubject, *, done: bool, connected: bool) -> str:
@@ -197,6 +178,8 @@ def _outcome_line(subject: Subject, outcome: Outcome) -> tuple[str, tuple[str, .
         decided, words = "Performed without approval (mode host)", ()
     elif outcome.standing and isinstance(subject, SendSubject):
         decided, words = f"Approved for this chat by {by}", (f"revoke {subject.chat.ref}",)
+    elif outcome.standing and isinstance(subject, DownloadSubject):
+        decided, words = f"Files approved for this chat by {by}", (f"receive {subject.chat.base} off",)
     else:
         decided, words = f"Approved by {by}", ()
     taps = "".join(f" {command(word)}" for word in words)
@@ -244,7 +227,7 @@ def pieces(number: int, text: str) -> list[Card]:
 
 def fits(card: Card) -> bool:
     """Whether the core takes the card as a message, also with its outcome line."""
-    return _escaped(card.text) <= CARD_BYTES
+    return _escaped(card.text) + len(card.picture or "") <= CARD_BYTES
 
 
 def _escaped(text: str) -> int:
@@ -299,7 +282,10 @@ def pending_line(subject: Subject, number: int, expires: str) -> Card:
             what, ref = f"a message to {chat_label(chat)}", f"{chat.ref} "
         case LeaveSubject(chat=chat):
             what, ref = f"leave {chat_label(chat)}", f"{chat.ref} "
-    words = (f"approve {ref}{number}", f"reject {ref}{number}")
+        case DownloadSubject(chat=chat):
+            what, ref = f"download {filecards.file_name(subject.name)} from {chat_label(chat)}", f"{chat.ref} "
+    verb = "receive" if isinstance(subject, DownloadSubject) else "approve"
+    words = (f"{verb} {ref}{number}", f"reject {ref}{number}")
     taps = " ".join(command(word) for word in words)
     return Card(f"Action {number}: {what}, expires at {expires}. {taps}", words)
 
@@ -309,11 +295,16 @@ def as_code(text: str) -> str:
     return inert.span(text)
 
 
-def chat_line(chat: Chat, approved_by: str | None, until: str | None, messages: int | None) -> Card:
-    """One chat in the reply to `/list`."""
-    text = f"{chat_label(chat)}, {chat.state}"
-    if not approved_by:
-        return Card(text)
-    bound = f" until {until}" if until else f" for {messages} more" if messages else ""
-    word = f"revoke {chat.ref}"
-    return Card(f"{text}, messages approved by {inert.name(approved_by)}{bound} {command(word)}", (word,))
+def chat_line(
+    chat: Chat, approved_by: str | None, until: str | None, messages: int | None, files_by: str | None = None
+) -> Card:
+    """One chat in the reply to `/list`, with who approved messages to it and files from it."""
+    text, words = f"{chat_label(chat)}, {chat.state}", []
+    if approved_by:
+        bound = f" until {until}" if until else f" for {messages} more" if messages else ""
+        words.append(f"revoke {chat.ref}")
+        text += f", messages approved by {inert.name(approved_by)}{bound} {command(words[-1])}"
+    if files_by:
+        words.append(f"receive {chat.ref} off")
+        text += f", files approved by {inert.name(files_by)} {command(words[-1])}"
+    return Card(text, tuple(words))

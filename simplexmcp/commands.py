@@ -18,7 +18,11 @@ __all__ = [
     "ApproveAll",
     "Bound",
     "Command",
+    "DeleteFiles",
+    "Forward",
     "Leave",
+    "Receive",
+    "ReceiveOff",
     "Reject",
     "Revoke",
     "Show",
@@ -27,8 +31,9 @@ __all__ = [
 ]
 
 USAGE = (
-    "I know /approve N, /approve CHAT N, /approve CHAT all (or all 2h, all 20), /reject N, /revoke CHAT, /show N, "
-    "/leave CHAT, /pending, /list and /help; CHAT is like @4 or #15."
+    "I know `/approve N`, `/approve CHAT N`, `/approve CHAT all` (or `all 2h`, `all 20`), `/reject N`, `/revoke CHAT`, "
+    "`/show N`, `/receive CHAT N`, `/receive CHAT N all`, `/receive CHAT off`, `/forward CHAT N`, `/leave CHAT`, "
+    "`/delete CHAT files`, `/pending`, `/list` and `/help`; CHAT is like `@4` or `#15`."
 )
 
 
@@ -86,13 +91,46 @@ class Leave:
 
 
 @dataclass(frozen=True)
+class Receive:
+    """`/receive CHAT N`: download the file of action N; `every`, `/receive CHAT N all`: later ones of CHAT too."""
+
+    chat: str
+    number: int
+    every: bool = False
+
+
+@dataclass(frozen=True)
+class ReceiveOff:
+    """`/receive CHAT off`: files of CHAT need approval again."""
+
+    chat: str
+
+
+@dataclass(frozen=True)
+class Forward:
+    """`/forward CHAT N`: the file of action N, to the owners only."""
+
+    chat: str
+    number: int
+
+
+@dataclass(frozen=True)
+class DeleteFiles:
+    """`/delete CHAT files`: everything that was received from CHAT, also when it was left."""
+
+    chat: str
+
+
+@dataclass(frozen=True)
 class Simple:
     """`/pending`, `/list`, `/help`."""
 
     word: Literal["pending", "list", "help"]
 
 
-Command: TypeAlias = Approve | ApproveAll | Reject | Revoke | Show | Leave | Simple
+Command: TypeAlias = (
+    Approve | ApproveAll | Reject | Revoke | Show | Receive | ReceiveOff | Forward | Leave | DeleteFiles | Simple
+)
 
 _NUMBER = r"([1-9][0-9]{0,8})"
 _CHAT = r"([@#][1-9][0-9]{0,8})"
@@ -107,7 +145,11 @@ _FORMS: list[tuple[re.Pattern[str], str]] = [
     (re.compile(rf"reject {_TALK} {_NUMBER}", re.ASCII), "reject-in"),
     (re.compile(rf"revoke {_CHAT}", re.ASCII), "revoke"),
     (re.compile(rf"show {_NUMBER}", re.ASCII), "show"),
+    (re.compile(rf"receive {_TALK} {_NUMBER}( all)?", re.ASCII), "receive"),
+    (re.compile(rf"receive {_CHAT} off", re.ASCII), "receive-off"),
+    (re.compile(rf"forward {_TALK} {_NUMBER}", re.ASCII), "forward"),
     (re.compile(rf"leave {_CHAT}", re.ASCII), "leave"),
+    (re.compile(rf"delete {_CHAT} files", re.ASCII), "delete-files"),
     (re.compile(r"(pending|list|help)", re.ASCII), "simple"),
 ]
 
@@ -142,8 +184,16 @@ def _build(form: str, words: tuple[str, ...]) -> Command:
             return Revoke(words[0])
         case "show":
             return Show(int(words[0]))
+        case "receive":
+            return Receive(words[0], int(words[1]), every=bool(words[2]))
+        case "receive-off":
+            return ReceiveOff(words[0])
+        case "forward":
+            return Forward(words[0], int(words[1]))
         case "leave":
             return Leave(words[0])
+        case "delete-files":
+            return DeleteFiles(words[0])
         case _:
             return Simple("pending" if words[0] == "pending" else "list" if words[0] == "list" else "help")
 

@@ -165,12 +165,15 @@ class ControlChat:
     async def post(self, card: cards.Card) -> int:
         """Post a card; its item ID. Raises CoreError; Refused when the core finds other commands in it than meant: the
         message is deleted then."""
-        item = (await self._api.send_text(self.ref, card.text))["chatItem"]
+        if card.picture is None:
+            item = (await self._api.send_text(self.ref, card.text))["chatItem"]
+        else:
+            item = (await self._api.send_messages(self.ref, [{"msgContent": card.content()}]))[0]["chatItem"]
         number = int(item["meta"]["itemId"])
         if commands_in(item) != card.commands:
             self._audit.write("card-refused", item=number, found=list(commands_in(item)), meant=list(card.commands))
             # The apps can show a deleted message again: what it said goes first.
-            await self._api.update_item(self.ref, number, {"type": "text", "text": "This card was taken back."})
+            await self._api.update_item(self.ref, number, card.content("This card was taken back."))
             await self._api.delete_items(self.ref, [number])
             raise Refused("The core reads other commands in the card than the server meant; the card was deleted.")
         return number
@@ -187,18 +190,27 @@ class ControlChat:
 
     async def text_of(self, item: int) -> str | None:
         """What a post shows now; None when it is gone. Raises CoreError."""
+        wire = await self._own(item)
+        return None if wire is None else str(wire["meta"].get("itemText", ""))
+
+    async def picture_of(self, item: int) -> str | None:
+        """The picture of a post, which its edit must keep. Raises CoreError."""
+        content = ((await self._own(item) or {}).get("content") or {}).get("msgContent") or {}
+        return cards.picture(content.get("image"))
+
+    async def _own(self, item: int) -> Wire | None:
         try:
             items = (await self._api.get_chat(self.ref, around(item, 0)))["chatItems"]
         except CoreError as error:
             if error.tag == "errorStore/chatItemNotFound":
                 return None
             raise
-        return next((str(i["meta"].get("itemText", "")) for i in items if i["meta"]["itemId"] == item), None)
+        return next((wire for wire in items if wire["meta"]["itemId"] == item), None)
 
     async def edit(self, item: int, card: cards.Card) -> None:
         """Give a card its new text; what cannot be edited any more gets it as a new message. Raises CoreError."""
         try:
-            wire = await self._api.update_item(self.ref, item, {"type": "text", "text": card.text})
+            wire = await self._api.update_item(self.ref, item, card.content())
         except CoreError as error:
             if error.tag not in _UNEDITABLE:
                 raise
@@ -207,7 +219,7 @@ class ControlChat:
         if commands_in(wire["chatItem"]) != card.commands:
             self._audit.write("card-refused", item=item, meant=list(card.commands))
             last = card.text.rpartition("\n")[2] if not card.commands else "The action ended."
-            await self._api.update_item(self.ref, item, {"type": "text", "text": f"The text was taken out.\n{last}"})
+            await self._api.update_item(self.ref, item, card.content(f"The text was taken out.\n{last}"))
 
     async def announce(self, line: str, card: cards.Card | None = None) -> None:
         """Print a line at the terminal, and post it (or the card) in the chat."""

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -79,10 +80,11 @@ class _Owner:
             for entry in items or []:
                 item = (entry or {}).get("chatItem") or {}
                 if (item.get("content") or {}).get("type") == "rcvMsgContent":
-                    self._show(item["meta"], edited=event["type"] == "chatItemUpdated")
+                    self._show(item, edited=event["type"] == "chatItemUpdated")
 
-    def _show(self, meta: dict[str, Any], *, edited: bool) -> None:
-        text = str(meta["itemText"])
+    def _show(self, item: dict[str, Any], *, edited: bool) -> None:
+        meta, content = item["meta"], item["content"]["msgContent"]
+        text = ("[picture] " if content.get("image") else "") + str(meta["itemText"])
         if self._cards.get(meta["itemId"]) != text:
             self._cards[meta["itemId"]] = text
             _say("phone", ("(edited) " if edited else "") + text)
@@ -108,9 +110,56 @@ class _Owner:
         await self._api.send_text(self.ref, text)
 
 
+@final
+class _Bob:
+    """A peer with an address, who sends files to whoever connects."""
+
+    def __init__(self, api: ChatApi) -> None:
+        self._api = api
+        self._ref = ""
+        self._connected = trio.Event()
+
+    async def open(self) -> str:
+        """Make the address; its link."""
+        await self._api.create_user("Bob", "human")
+        await self._api.start()
+        user = self._api.user_id
+        pair = (await self._api.link.send(f"/_address {user}"))["connLinkContact"]
+        settings = {"businessAddress": False, "autoAccept": {"acceptIncognito": False}}
+        await self._api.link.send(f"/_address_settings {user} {json.dumps(settings)}")
+        return str(pair["connShortLink"])
+
+    async def watch(self) -> None:
+        """Learn who connected, until cancelled."""
+        async for event in self._api.link.events:
+            if event["type"] == "contactConnected":
+                self._ref = f"@{event['contact']['contactId']}"
+                self._connected.set()
+
+    async def give(self, path: Path, text: str) -> None:
+        """Send a file."""
+        with trio.fail_after(_PATIENCE):
+            await self._connected.wait()
+        _say("bob", f"sends {path.name}: {text}")
+        content = {"type": "file", "text": text}
+        await self._api.send_messages(self._ref, [{"msgContent": content, "fileSource": {"filePath": str(path)}}])
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Everybody who plays: server URL, link of the control chat, the port of the network."""
+
+    owner: _Owner
+    url: str
+    link: str
+    nursery: trio.Nursery
+    stop: serve.Stop
+    port: int
+
+
 @asynccontextmanager
-async def _stage(folder: Path, port: int) -> AsyncGenerator[tuple[_Owner, str, str, trio.Nursery, serve.Stop]]:
-    """The network, the running server and the owner's core: owner, server URL, link of the control chat."""
+async def _stage(folder: Path, port: int) -> AsyncGenerator[_Stage]:
+    """The network, the running server and the owner's core."""
     lines: list[str] = []
     url: list[str] = []
     ready = trio.Event()
@@ -138,7 +187,7 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[tuple[_Owner, str, s
             await api.create_user("Alice", "human")
             await api.start()
             joining = next(line for line in lines if line.startswith("https://"))
-            yield _Owner(api), url[0], joining, nursery, stop
+            yield _Stage(_Owner(api), url[0], joining, nursery, stop, sandbox)
         nursery.cancel_scope.cancel()
 
 
@@ -151,20 +200,30 @@ def _options(folder: Path, port: int, core: str) -> ServeOptions:
 
 
 async def _tour(folder: Path, port: int) -> None:
-    async with _stage(folder, port) as (owner, url, link, nursery, stop):
-        nursery.start_soon(owner.watch)
+    async with _stage(folder, port) as stage:
+        owner = stage.owner
+        stage.nursery.start_soon(owner.watch)
         _say("owner", "joins the control chat by the link")
-        await owner.join(link)
+        await owner.join(stage.link)
         await owner.see("I'm your agent")
         token = (folder / "token").read_text("utf-8").strip()
-        async with _client(url, token) as client:
-            await _play(client, owner)
-        stop.asked.set()
+        async with (
+            _client(stage.url, token) as client,
+            open_websocket(f"ws://127.0.0.1:{stage.port}/bob") as link,
+        ):
+            chat = await _play(client, owner)
+            await _send_picture(client, owner, chat, folder.parent)
+            bob = _Bob(ChatApi(link))
+            address = await bob.open()
+            stage.nursery.start_soon(bob.watch)
+            await _receive_file(client, owner, bob, address, folder.parent)
+        stage.stop.asked.set()
         await trio.sleep(1)
     _say("tour", "That was the tour. Next: README.md, or `make demo KEEP=1` to be the owner yourself.")
 
 
-async def _play(client: Client, owner: _Owner) -> None:
+async def _play(client: Client, owner: _Owner) -> str:
+    """Messages; the chat that they went to."""
     _title("1. The agent connects; the owner approves")
     target = "@directory.simplex"
     result = await _approved(client, owner, "connect", "I want to connect", "approve 1", target=target, idle=2)
@@ -184,6 +243,39 @@ async def _play(client: Client, owner: _Owner) -> None:
     await _approved(client, owner, "send", "Buy 100 shares", f"reject {chat} 4", chat=chat, text=text)
     _title("5. What the agent sees of its chats")
     await _call(client, "list")
+    return str(chat)
+
+
+async def _send_picture(client: Client, owner: _Owner, chat: str, folder: Path) -> None:
+    """A picture goes without its metadata; its preview is on the card."""
+    from PIL import Image
+
+    _title("6. A file is sent: the owner sees the picture first")
+    path = folder / "trail-map.png"
+    Image.radial_gradient("L").save(path)
+    await _approved(
+        client, owner, "send", "attaching image", f"approve {chat} 5", chat=chat, text="The trail map", file=str(path)
+    )
+    _title("7. A key is not sent, whatever it is called")
+    key = folder / "notes.txt"
+    key.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{'b3BlbnNzaC1rZXktdjE' * 8}\n", "utf-8")
+    await _call(client, "send", refused=True, chat=chat, file=str(key))
+    await owner.see("it was refused")
+
+
+async def _receive_file(client: Client, owner: _Owner, bob: _Bob, address: str, folder: Path) -> None:
+    """A file of a peer is fetched after the owner's word."""
+    _title("8. A file is received")
+    connected = await _approved(client, owner, "connect", "contact Bob", "approve 6", target=address, wait=20, idle=1)
+    chat = connected["chat"]
+    report = folder / "report.txt"
+    report.write_text("The bridge at mile 12 is closed.\n" * 40, "utf-8")
+    await bob.give(report, "our report")
+    shown = (await _call(client, "receive", chat=chat, wait=20))["messages"]
+    item = next(message["item"] for message in shown if "file" in message)
+    result = await _approved(client, owner, "download", "`report.txt`", f"receive {chat} 7", chat=chat, item=item)
+    same = await trio.Path(result["path"]).read_bytes() == report.read_bytes()
+    _say("tour", f"The file is here, {'byte for byte' if same else 'DAMAGED'}.")
 
 
 async def _approved(
@@ -202,7 +294,7 @@ async def _approved(
     return result
 
 
-async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def _call(client: Client, tool: str, *, refused: bool = False, **arguments: Any) -> dict[str, Any]:
     given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     _say("agent", f"calls {tool}({given})")
 
@@ -214,7 +306,7 @@ async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await client.call_tool(tool, arguments, progress_callback=shown)
     content = dict(answer.structured_content or {})
     _say("agent", f"gets {json.dumps(content, ensure_ascii=False)}")
-    if answer.is_error:
+    if answer.is_error is not refused:
         raise SystemExit(f"The tour failed: {content}")
     return content
 
@@ -235,18 +327,19 @@ async def _client(url: str, token: str) -> AsyncGenerator[Client]:
 
 async def _keep(folder: Path, port: int) -> None:
     """Stay up; the terminal is the owner's phone once it has joined."""
-    async with _stage(folder, port) as (owner, url, link, nursery, _):
+    async with _stage(folder, port) as stage:
+        owner = stage.owner
         _title("It stays up until Ctrl-C")
-        print(f"MCP endpoint:  {url}")
-        print(f"Owner's link:  {link}")
+        print(f"MCP endpoint:  {stage.url}")
+        print(f"Owner's link:  {stage.link}")
         print(f"Claude Code:   simplexmcp register my-agent --data {folder}")
         print(f"Its headers:   {folder / 'headers.json'}", flush=True)
         if not sys.stdin.isatty():
             await trio.sleep_forever()
         print("Press Enter to join as the owner here; then type the owner's commands, such as /approve 1 or /help.")
         await _typed()
-        nursery.start_soon(owner.watch)
-        await owner.join(link)
+        stage.nursery.start_soon(owner.watch)
+        await owner.join(stage.link)
         while (line := await _typed()) is not None:
             if line.strip():
                 await owner.write(line.strip())

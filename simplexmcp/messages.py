@@ -1,29 +1,34 @@
 """Chat items as the agent reads them. Pure, and careful: what comes from peers may be of any shape.
 
 A message is `{item, at, from, text, kind, reply_to?, mentions_me?, edited?, deleted?, file?}`; `from` is "me"
-or `{name, member?, role?, bot?}`. Service items (joins, features, banners, damaged items) are no messages.
-All of it is data from other people: names are made visible and short, texts are passed on as they are,
-whatever they claim.
+or `{name, member?, role?, bot?}`, `file` is `{name, size, state, path?}`. Service items (joins, features,
+banners, damaged items) are no messages. All of it is data from other people: names are made visible and short,
+texts are passed on as they are, whatever they claim.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simplexmcp import inert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from simplexmcp.chats import Chat
 
 __all__ = [
+    "FILE_LIMIT",
     "QUOTE_LIMIT",
     "RESULT_LIMIT",
+    "ChatFile",
+    "FileView",
     "Quoted",
+    "file_of",
     "fitting",
     "is_live",
     "is_message",
@@ -41,6 +46,10 @@ RESULT_LIMIT = 60_000
 QUOTE_LIMIT = 1000
 """Characters of a quoted text that are given along with the answer to it."""
 
+FILE_LIMIT = 1 << 30
+"""Bytes of a file that somebody may send; with a badge, the core's own limit of 5 GiB."""
+
+_BADGE_LIMIT = 5 << 30
 _RESERVE = 2_000
 _NAME_LIMIT = 120
 _KINDS = frozenset({"text", "link", "image", "video", "voice", "file", "report", "chat"})
@@ -76,6 +85,48 @@ class Quoted:
     content: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ChatFile:
+    """The file of a message as the core has it. `name` and `size` (bytes) are what its sender says of it, `kind` and
+    `content` are the message's; `status` is the core's word, `source` the path that it names, complete or not."""
+
+    file_id: int
+    item: int
+    name: str
+    size: int
+    kind: str
+    status: str
+    own: bool = False
+    source: str = ""
+    progress: tuple[int, int] = (0, 0)
+    """Bytes that came, of all, as it is stored by the servers; (0, 0) when it is not being received."""
+    reason: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The core's object of what went wrong with it."""
+    content: dict[str, Any] = field(default_factory=dict[str, Any])
+    limit: int = FILE_LIMIT
+    """Bytes that its sender may send."""
+
+    @property
+    def state(self) -> str:
+        """uploading, offered, receiving, received, failed or cancelled. The core calls a file received wherever it
+        is: `FileView` says what is here."""
+        state = _FILE_STATES.get(self.status, "failed")
+        return "failed" if state in ("offered", "receiving") and not self.own and self.is_too_large else state
+
+    @property
+    def is_too_large(self) -> bool:
+        """True when it is announced larger than its sender may send."""
+        return self.size > self.limit
+
+
+class FileView(Protocol):
+    """Who knows which files are here."""
+
+    def look(self, chat: Chat, file: ChatFile) -> tuple[str, Path | None]:
+        """The state of a file as the agent sees it, and the path of a completed download."""
+        ...
+
+
 def item_id(item: Any) -> int | None:
     """The number of a chat item; None when it is damaged."""
     value = _object(item, "meta").get("itemId")
@@ -107,22 +158,21 @@ def is_live(item: Any) -> bool:
     return meta.get("itemLive") is True and meta.get("itemDeleted") is None
 
 
-def message(chat: Chat, item: Any) -> dict[str, Any] | None:
+def message(chat: Chat, item: Any, kept: FileView | None = None) -> dict[str, Any] | None:
     """A chat item of `chat` as the agent reads it; None when it is no message. A deleted message has no
-    text."""
+    text and no file. Without `kept`, no file has a path."""
     number = item_id(item)
     if number is None or not is_message(item):
         return None
     meta = _object(item, "meta")
     content = _object(_content(item), "msgContent")
     deleted = meta.get("itemDeleted") is not None
-    kind = content.get("type")
     result: dict[str, Any] = {
         "item": number,
         "at": _FRACTION.sub("", _text(meta, "itemTs")),
         "from": _sender(chat, item),
         "text": "" if deleted else _body(content, meta),
-        "kind": kind if isinstance(kind, str) and kind in _KINDS else "unknown",
+        "kind": _kind(content),
     }
     if reply := _reply(item):
         result["reply_to"] = reply
@@ -133,8 +183,8 @@ def message(chat: Chat, item: Any) -> dict[str, Any] | None:
     ):
         if flag is True:
             result[key] = True
-    if not deleted and (file := _file(_object(item, "file"))):
-        result["file"] = file
+    if not deleted and (file := file_of(item, chat)):
+        result["file"] = _shown_file(chat, file, kept)
     return result
 
 
@@ -148,6 +198,22 @@ def quoted(item: Any) -> Quoted | None:
     own = _object(item, "chatDir").get("type") in _OWN
     kept = dict(content) if content.get("type") in ("image", "video", "link") else {"type": content.get("type")}
     return Quoted(text=text, own=own, content=kept | {"text": text})
+
+
+def file_of(item: Any, chat: Chat | None = None) -> ChatFile | None:
+    """The file of a message; None without one. `chat` is asked whether a contact may send larger ones."""
+    file, content = _object(item, "file"), _object(_content(item), "msgContent")
+    number, file_id = item_id(item), _count(file, "fileId")
+    if number is None or not file_id or not is_message(item):
+        return None
+    status = _object(file, "fileStatus")
+    return ChatFile(
+        file_id=file_id, item=number, name=_text(file, "fileName"), size=_count(file, "fileSize"), kind=_kind(content),
+        status=_text(status, "type"), own=_content(item).get("type") == "sndMsgContent",
+        source=_text(_object(file, "fileSource"), "filePath"),
+        progress=(_count(status, "rcvProgress"), _count(status, "rcvTotal")),
+        reason=_object(status, "rcvFileError"), content=content, limit=_limit(chat, item),
+    )  # fmt: skip
 
 
 def fitting(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
@@ -207,16 +273,21 @@ def _reply(item: dict[str, Any]) -> dict[str, Any] | None:
     return reply
 
 
-def _file(file: dict[str, Any]) -> dict[str, Any] | None:
-    if not file:
-        return None
-    status = _object(file, "fileStatus").get("type")
-    size = file.get("fileSize")
-    return {
-        "name": shown_name(_text(file, "fileName")),
-        "size": size if isinstance(size, int) else 0,
-        "state": _FILE_STATES.get(status, "failed") if isinstance(status, str) else "failed",
-    }
+def _shown_file(chat: Chat, file: ChatFile, kept: FileView | None) -> dict[str, Any]:
+    state, path = (file.state, None) if kept is None else kept.look(chat, file)
+    shown: dict[str, Any] = {"name": shown_name(file.name), "size": file.size, "state": state}
+    return shown if path is None else shown | {"path": str(path)}
+
+
+def _kind(content: dict[str, Any]) -> str:
+    kind = content.get("type")
+    return kind if isinstance(kind, str) and kind in _KINDS else "unknown"
+
+
+def _limit(chat: Chat | None, item: dict[str, Any]) -> int:
+    member = _object(_object(item, "chatDir"), "groupMember")
+    profile = _object(member, "memberProfile") if member else _object(chat.info if chat else {}, "profile")
+    return _BADGE_LIMIT if _object(profile, "localBadge") else FILE_LIMIT
 
 
 def _content(item: Any) -> dict[str, Any]:
@@ -231,3 +302,8 @@ def _object(node: Any, key: str) -> dict[str, Any]:
 def _text(node: dict[str, Any], key: str) -> str:
     value = node.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _count(node: dict[str, Any], key: str) -> int:
+    value = node.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from simplexmcp.audit import Audit
     from simplexmcp.clock import Clock
     from simplexmcp.core.api import ChatApi
+    from simplexmcp.files.folders import Kept
+    from simplexmcp.owner_files import OwnerFiles
     from simplexmcp.standing import Approver
 
 __all__ = ["Owner"]
@@ -35,8 +37,9 @@ class Owner:
 
     def __init__(
         self, actions: Actions, api: ChatApi, audit: Audit, clock: Clock, out: Callable[[str], None], *,
-        control_ref: str, leave: Callable[[Chat], Awaitable[None]],
+        control_ref: str, leave: Callable[[Chat], Awaitable[Kept]], files: OwnerFiles,
     ) -> None:  # fmt: skip
+        self._files = files
         self._actions, self._api, self._audit, self._clock, self._out = actions, api, audit, clock, out
         self._control_ref, self._leave = control_ref, leave
 
@@ -45,7 +48,7 @@ class Owner:
         self._actions.expire_due()
         match command:
             case commands.Approve(number, chat):
-                return _reply(self._actions.approve(number, chat, by))
+                return self._files.redirected(number) or _reply(self._actions.approve(number, chat, by))
             case commands.Reject(number, chat):
                 return _reply(self._actions.reject(number, chat, by))
             case commands.ApproveAll(ref, bound):
@@ -55,6 +58,8 @@ class Owner:
                     self._actions.standing.stop(ref)  # at once, whatever the core has to say
                 done = cards.Card(f"Messages to chat ({ref}) need approval again.")
                 return await self._with_chat(ref, lambda chat: self._revoke(chat, by), when_lost=done)
+            case commands.Receive() | commands.ReceiveOff() | commands.Forward() | commands.DeleteFiles():
+                return await self._about_files(command, by)
             case commands.Leave(ref):
                 return await self._with_chat(ref, lambda chat: self._leave_now(chat, by))
             case commands.Show(number):
@@ -65,6 +70,24 @@ class Owner:
                 return await self._list()
             case commands.Simple():
                 return [cards.Card(commands.USAGE)]
+
+    async def _about_files(
+        self, command: commands.Receive | commands.ReceiveOff | commands.Forward | commands.DeleteFiles, by: Approver
+    ) -> list[cards.Card]:
+        match command:
+            case commands.Receive(ref, number, every):
+                return await self._files.receive(ref, number, by, every=every)
+            case commands.ReceiveOff(ref):
+                if ref != self._control_ref:
+                    self._actions.files.stop(ref)  # at once, whatever the core has to say
+                done = cards.Card(f"Files from chat ({ref}) need approval again.")
+                return await self._with_chat(ref, lambda chat: self._files.off(chat, by), when_lost=done)
+            case commands.Forward(ref, number):
+                return self._files.forward(ref, number, by)
+            case commands.DeleteFiles(ref):
+                if ref == self._control_ref:
+                    return [cards.Card("That is this chat: the agent control chat is not a chat of the agent.")]
+                return await self._files.delete(ref, by)
 
     async def _with_chat(
         self, ref: str, do: Callable[[Chat], Awaitable[list[cards.Card]]], when_lost: cards.Card | None = None
@@ -101,7 +124,7 @@ class Owner:
         return [cards.Card(f"Messages to {label} need approval again.")]
 
     async def _leave_now(self, chat: Chat, by: Approver) -> list[cards.Card]:
-        await self._leave(chat)
+        kept = await self._leave(chat)
         verb = "Deleted" if chat.ref.startswith("@") else "Left"
         label, who = cards.chat_label(chat), inert.name(by.name)
         self._audit.write("left", chat=chat.ref, by=by.name, member=by.member)
@@ -110,12 +133,13 @@ class Owner:
                 self._actions.reject(action.number, action.ref, by)
         self._actions.chat_gone(chat)
         self._out(printable(f"{verb} {chat.title}, requested by {by.name}."))
-        return [cards.Card(f"{verb} {label}, requested by {who}.")]
+        reply = cards.Card(f"{verb} {label}, requested by {who}.")
+        return [reply, self._files.kept(chat, kept)] if kept else [reply]
 
     def _show(self, number: int) -> list[cards.Card]:
         action = self._actions.get(number)
         subject = action.request.subject if action else None
-        if isinstance(subject, cards.SendSubject):
+        if isinstance(subject, cards.SendSubject) and subject.text:
             return cards.pieces(number, subject.text)
         if action is None:
             return [cards.Card(f"The text of action {number} is not kept any more.")]
@@ -137,7 +161,13 @@ class Owner:
                 continue
             grant = self._actions.standing.holds(chat.ref, chat.custom)
             until = hhmm(grant.until, self._clock.now()) if grant and grant.until else None
-            lines.append(cards.chat_line(chat, grant.by.name if grant else None, until, grant.left if grant else None))
+            files = self._actions.files.holds(chat.ref, chat.custom)
+            lines.append(
+                cards.chat_line(
+                    chat, grant.by.name if grant else None, until, grant.left if grant else None,
+                    files.by.name if files else None,
+                )
+            )  # fmt: skip
         return cards.listing(lines, "The agent has no chats.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from simplexmcp import cards
@@ -49,7 +50,7 @@ async def _finish(entry: Entry, text: str, control: ControlChat) -> None:
         return  # it got its outcome, and the crash came before the journal's end
     card = cards.Card(f"{text}\n{_last_line(entry)}", _commands(text, number))
     if item is not None:
-        await control.edit(item, card)
+        await control.edit(item, replace(card, picture=await control.picture_of(item)))
     elif entry.get("state") == State.PERFORMING:
         # Under a standing approval, or in mode host: it had no card, and may be done.
         await control.post(card)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import shutil
 import signal
 import sys
 from contextlib import closing, contextmanager
@@ -30,9 +29,12 @@ from simplexmcp.clock import SystemClock
 from simplexmcp.core.api import ChatApi
 from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, LinkLost, Refused, UserError
+from simplexmcp.files.folders import Folders
+from simplexmcp.files.room import FileRoom
 from simplexmcp.folder import ServerInfo, disk_error, open_folder
 from simplexmcp.journal import Journal
 from simplexmcp.owner import Owner
+from simplexmcp.owner_files import OwnerFiles, OwnerNews
 from simplexmcp.recovery import finish_crashed
 from simplexmcp.setup import OwnerSetup, invite_owner, open_control_chat
 from simplexmcp.standing import StandingApprovals
@@ -186,14 +188,11 @@ def _secrets(folder: Folder, options: ServeOptions) -> tuple[str, ...]:
 
 def _empty_sent(folder: Folder) -> None:
     """Copies that the last run made for sending are not needed any more. Raises UserError."""
-    sent = folder.path / "files" / "sent"
+    folders = Folders(folder.path)
     try:
-        if sent.is_symlink():
-            sent.unlink()
-        elif sent.exists():
-            shutil.rmtree(sent)
+        folders.empty_sent()
     except OSError as error:
-        raise disk_error(sent, error) from error
+        raise disk_error(folders.sent, error) from error
 
 
 def _core_setup(options: ServeOptions, folder: Folder) -> CoreSetup:
@@ -278,7 +277,9 @@ class _Server:
         self, http: trio.Nursery, control: ControlChat, actions: Actions, owners: OwnerSetup,
         on_ready: Callable[[int], None] | None,
     ) -> None:  # fmt: skip
-        tools = AgentTools(self._api, actions, self._watch, self._clock)
+        news = OwnerNews(control.post, self._out)
+        files = FileRoom(self._api, self._folder.path, self._audit, self._clock, news)
+        tools = AgentTools(self._api, actions, self._watch, self._clock, files)
         port: int = await http.start(
             partial(
                 listener.serve, tools, port=self._options.port, token=self._folder.token,
@@ -287,10 +288,12 @@ class _Server:
         )  # fmt: skip
         self._write_server(port)
         async with trio.open_nursery() as nursery:
+            await nursery.start(files.run)
             await nursery.start(actions.run)
+            nursery.start_soon(news.run)
             await invite_owner(control, self._api, owners, self._out)
             hearing = trio.CancelScope()
-            nursery.start_soon(self._hear, hearing, control, tools, actions)
+            nursery.start_soon(self._hear, hearing, control, tools, actions, files)
             self._ready = True
             self._stop.ready = True
             self._out(f"Listening on http://127.0.0.1:{port}/mcp")
@@ -312,7 +315,9 @@ class _Server:
         except OSError as error:
             raise disk_error(self._folder.path / "server.json", error) from error
 
-    async def _hear(self, hearing: trio.CancelScope, control: ControlChat, tools: AgentTools, actions: Actions) -> None:
+    async def _hear(
+        self, hearing: trio.CancelScope, control: ControlChat, tools: AgentTools, actions: Actions, files: FileRoom
+    ) -> None:
         """Everything that follows what the core tells; it ends with the first step of a stop."""
         core = ChatApi(self._link)
         known = Known(self._api.user_id, control.group_id, control.member_id)
@@ -326,6 +331,7 @@ class _Server:
                 await trio.sleep_forever()
 
         def hand_on(event: Event) -> None:
+            files.on_event(event)
             control.on_event(event)
             self._watch.on_event(event)
             tools.on_event(event)
@@ -338,32 +344,39 @@ class _Server:
             self._link, self._gate, self._audit, self._out,
             prepare=prepare, hand_on=hand_on, now=lambda: self._clock.now().timestamp(),
         )  # fmt: skip
+        forwards = OwnerFiles(actions, self._api, self._audit, files, control.post, control_ref=control.ref)
         owner = Owner(
-            actions, self._api, self._audit, self._clock, self._out, control_ref=control.ref, leave=tools.leave
-        )
+            actions, self._api, self._audit, self._clock, self._out,
+            control_ref=control.ref, leave=tools.leave, files=forwards,
+        )  # fmt: skip
         with hearing:
             async with trio.open_nursery() as nursery:
+                await nursery.start(forwards.run)
                 nursery.start_soon(uplink.run)
                 nursery.start_soon(control.run, owner)
-                nursery.start_soon(self._load_approvals, actions, uplink)
+                nursery.start_soon(self._load_chats, actions, files, uplink)
                 nursery.start_soon(finish_crashed, self._journal, control, self._out, lambda: uplink.returned)
 
-    async def _load_approvals(self, actions: Actions, uplink: Uplink) -> None:
-        """Learn which standing approvals end by themselves."""
+    async def _load_chats(self, actions: Actions, files: FileRoom, uplink: Uplink) -> None:
+        """Learn which standing approvals end by themselves, and which folders of files are of chats that are gone."""
         while True:
             returned = uplink.returned
             try:
-                for wire in await self._api.list_groups():
-                    actions.standing.remember(f"#{wire['groupId']}", wire.get("customData") or {})
-                for wire in await self._api.list_contacts():
-                    actions.standing.remember(f"@{wire['contactId']}", wire.get("customData") or {})
+                custom = {f"#{wire['groupId']}": wire.get("customData") for wire in await self._api.list_groups()}
+                custom |= {f"@{wire['contactId']}": wire.get("customData") for wire in await self._api.list_contacts()}
             except LinkLost:
                 await returned.wait()
+                continue
             except CoreError as error:
                 _log.warning("The chats' standing approvals could not be read: %s", error)
                 return
-            else:
-                return
+            for ref, data in custom.items():
+                actions.standing.remember(ref, data or {})
+            try:
+                files.know(custom)
+            except OSError as error:
+                _log.warning("The folders of files could not be read: %s", error.strerror)
+            return
 
     async def _end_calls(self, actions: Actions, tools: AgentTools) -> None:
         """Every open call gets its result, every action its outcome; then the HTTP server ends."""

@@ -1,8 +1,10 @@
-"""Standing approvals: an owner's word that messages to one chat need no card, until it ends or is revoked (flow 6).
+"""Standing approvals: an owner's word that messages to one chat, or files from it, need no card, until it ends or is
+revoked (flow 6).
 
 They live in the chat's custom data, next to other keys: `{"simplexMcp": {"approvedBy", "approvedById", "approvedAt",
-"memberId", "until"?, "left"?}}`. An approval holds while the member that gave it is an approver, known by `memberId`:
-the numbers of members are used again, that one is not.
+"memberId", "until"?, "left"?}}`; those of files under `simplexMcpFiles`, so that neither is ever the other. An approval
+holds while the member that gave it is an approver, known by `memberId`: the numbers of members are used again, that
+one is not.
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
     from simplexmcp.commands import Bound
     from simplexmcp.core.api import ChatApi
 
-__all__ = ["KEY", "Approver", "Grant", "StandingApprovals", "grant_in", "without_grant"]
+__all__ = ["FILES_KEY", "KEY", "Approver", "Grant", "StandingApprovals", "grant_in", "without_grant"]
 
 KEY = "simplexMcp"
+FILES_KEY = "simplexMcpFiles"
+"""Keys of the approvals of messages, and of files."""
+
 _FIELDS = ("approvedBy", "approvedById", "approvedAt", "memberId", "until", "left")
 
 
@@ -61,9 +66,9 @@ class ApproverBook(Protocol):
         ...
 
 
-def grant_in(custom: Mapping[str, Any]) -> Grant | None:
+def grant_in(custom: Mapping[str, Any], key: str = KEY) -> Grant | None:
     """The approval in a chat's custom data; None when there is none, or when it is not of our making."""
-    data = custom.get(KEY)
+    data = custom.get(key)
     if not isinstance(data, dict):
         return None
     name, number, member_id = data.get("approvedBy"), data.get("approvedById"), data.get("memberId")
@@ -79,10 +84,10 @@ def grant_in(custom: Mapping[str, Any]) -> Grant | None:
     return Grant(Approver(number, member_id, name), str(data.get("approvedAt", "")), ends, left)
 
 
-def with_grant(custom: Mapping[str, Any], grant: Grant) -> dict[str, Any]:
+def with_grant(custom: Mapping[str, Any], grant: Grant, key: str = KEY) -> dict[str, Any]:
     """The custom data with this approval; other keys stay."""
-    data = dict(without_grant(custom))
-    ours: dict[str, Any] = dict(data.get(KEY) or {})
+    data = dict(without_grant(custom, key))
+    ours: dict[str, Any] = dict(data.get(key) or {})
     ours |= {
         "approvedBy": grant.by.name,
         "approvedById": grant.by.member,
@@ -93,37 +98,46 @@ def with_grant(custom: Mapping[str, Any], grant: Grant) -> dict[str, Any]:
         ours["until"] = iso(grant.until)
     if grant.left is not None:
         ours["left"] = grant.left
-    data[KEY] = ours
+    data[key] = ours
     return data
 
 
-def without_grant(custom: Mapping[str, Any]) -> dict[str, Any]:
+def without_grant(custom: Mapping[str, Any], key: str = KEY) -> dict[str, Any]:
     """The custom data without an approval; other keys stay."""
     data = dict(custom)
-    ours = data.get(KEY)
+    ours = data.get(key)
     if isinstance(ours, dict):
-        rest = {key: value for key, value in ours.items() if key not in _FIELDS}
+        rest = {field: value for field, value in ours.items() if field not in _FIELDS}
         if rest:
-            data[KEY] = rest
+            data[key] = rest
         else:
-            del data[KEY]
+            del data[key]
     return data
 
 
 class StandingApprovals:
     """The approvals in force, read from the chats at each use and written under one lock."""
 
-    def __init__(self, api: ChatApi, book: ApproverBook, clock: Clock, *, enabled: bool) -> None:
-        self._api, self._book, self._clock = api, book, clock
+    def __init__(
+        self, api: ChatApi, book: ApproverBook, clock: Clock, *, enabled: bool, key: str = KEY,
+        lock: trio.Lock | None = None,
+    ) -> None:  # fmt: skip
+        self._api, self._book, self._clock, self._key = api, book, clock, key
         self.enabled = enabled
-        self._lock = trio.Lock()
+        self._lock = lock or trio.Lock()
         self._ends: dict[str, Grant] = {}
         self._revoked: set[str] = set()  # holds no more, also while the core still writes that
         self._unwritten: set[str] = set()  # revoked while the link was down
 
+    def of_files(self) -> StandingApprovals:
+        """Those of files: stored in the same custom data, so that one lock keeps both writers apart."""
+        return StandingApprovals(
+            self._api, self._book, self._clock, enabled=self.enabled, key=FILES_KEY, lock=self._lock
+        )
+
     def holds(self, ref: str, custom: Mapping[str, Any]) -> Grant | None:
         """The approval of a chat that is in force now, from the chat's custom data just read."""
-        grant = grant_in(custom) if self.enabled and ref not in self._revoked else None
+        grant = grant_in(custom, self._key) if self.enabled and ref not in self._revoked else None
         if grant is None or grant.spent(self._clock.now()):
             return None
         approver = self._book.approver(grant.by.member_id)
@@ -131,7 +145,7 @@ class StandingApprovals:
 
     def remember(self, ref: str, custom: Mapping[str, Any]) -> None:
         """Watch the end of an approval that is bounded in time (at start, for each chat)."""
-        grant = grant_in(custom)
+        grant = grant_in(custom, self._key)
         if grant is not None and grant.until is not None:
             self._ends[ref] = grant
 
@@ -143,7 +157,7 @@ class StandingApprovals:
         async with self._lock:
             custom = await self._custom(ref)
             try:
-                await self._api.set_custom(ref, with_grant(custom, grant))
+                await self._api.set_custom(ref, with_grant(custom, grant, self._key))
             except LinkLost:
                 self.stop(ref)  # it may be stored; the owner is told that it was not done
                 raise
@@ -167,7 +181,7 @@ class StandingApprovals:
                 return False
             self._ends.pop(ref, None)
             custom = await self._custom(ref)
-            rest = without_grant(custom)
+            rest = without_grant(custom, self._key)
             if rest != custom:
                 await self._api.set_custom(ref, rest or None)
             self._unwritten.discard(ref)
@@ -188,7 +202,8 @@ class StandingApprovals:
                 return (grant, False) if grant else None
             last = grant.left == 1
             less = Grant(grant.by, grant.at, grant.until, grant.left - 1)
-            await self._api.set_custom(ref, (without_grant(custom) or None) if last else with_grant(custom, less))
+            without, key = without_grant(custom, self._key), self._key
+            await self._api.set_custom(ref, (without or None) if last else with_grant(custom, less, key))
             if last:
                 self._ends.pop(ref, None)
             if ref in self._revoked:  # while that was stored

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from simplexmcp.files.folders import Kept
+
 START = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 ALICE = Approver(3, "alice-id", "Alice")
 BOB = Approver(7, "bob-id", "Bob")
@@ -78,6 +80,22 @@ class FakeBoard:
     async def edit(self, item: int, card: Card) -> None:
         await trio.lowlevel.checkpoint()
         self.cards[item] = card.text
+
+
+class News:
+    """What the owners are told of files, kept."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def refused(self, path: str, reason: str, *, last: bool) -> None:
+        self.told.append(("refused", path, reason, last))
+
+    def failed(self, line: str) -> None:
+        self.told.append(("failed", line))
+
+    def kept(self, chat: Chat, folder: Path, kept: Kept, after: trio.Event) -> None:
+        self.told.append(("kept", chat.ref, folder, kept.files, after))
 
 
 class FakeChats:

@@ -27,6 +27,13 @@ _PROPERTY = "e2e/test_approval_property.py::test_nothing_reaches_others_without_
 _CARDS = "e2e/test_attacks_cards.py::"
 _COMMANDS = "e2e/test_attacks_commands.py::"
 _CHATS = "e2e/test_attacks_chats.py::"
+_DOWNLOAD = "e2e/test_flow_13_download.py::"
+_FORWARD = "e2e/test_flow_14_forward.py::"
+_SEND_FILE = "e2e/test_flow_15_send_file.py::"
+_DELETE = "e2e/test_flow_16_leave_delete.py::"
+_ROBUST_FILES = "e2e/test_robust_files.py::"
+_OUTGOING = "files/test_outgoing.py::"
+_DOWNLOADS = "files/test_downloads.py::"
 
 FLOWS: dict[int, Requirement] = {
     1: _r(
@@ -96,6 +103,33 @@ FLOWS: dict[int, Requirement] = {
         "e2e/test_flow_12_owners.py::test_flow_12_an_owner_outside_the_list_cannot_approve_and_is_told",
         "e2e/test_flow_12_owners.py::test_flow_12_an_entry_that_matches_nobody_ends_the_start_with_code_2",
         "test_setup.py::test_a_list_makes_its_people_owners_and_removes_everybody_else",
+    ),
+    13: _r(
+        "A file is asked for, received after approval, and given as a path.",
+        f"{_DOWNLOAD}test_flow_13_a_file_is_asked_for_received_and_given_as_a_path",
+        f"{_DOWNLOAD}test_flow_13_the_senders_upload_is_waited_for_without_a_card",
+        f"{_DOWNLOAD}test_flow_13_a_long_download_goes_on_and_is_attached_to_again",
+        f"{_DOWNLOAD}test_flow_13_a_rejected_file_gets_a_card_again_also_under_a_files_approval",
+        f"{_DOWNLOAD}test_flow_13_the_card_of_a_picture_shows_its_preview_and_keeps_it",
+        f"{_ROBUST_FILES}test_a_stop_in_the_middle_interrupts_and_the_next_start_finds_the_download_again",
+    ),
+    14: _r(
+        "An owner gets the file first; the agent only after the approval.",
+        f"{_FORWARD}test_flow_14_the_owner_gets_the_file_and_the_agent_only_after_the_approval",
+        f"{_FORWARD}test_flow_14_a_file_that_does_not_come_is_told_and_the_card_stays_pending",
+    ),
+    15: _r(
+        "A file is shown on the card, bound to its bytes, and sent as it was shown.",
+        f"{_SEND_FILE}test_flow_15_a_file_is_shown_approved_and_sent_as_it_is",
+        f"{_SEND_FILE}test_flow_15_a_picture_is_shown_on_the_card_and_sent_without_metadata",
+        f"{_SEND_FILE}test_flow_15_a_failed_upload_is_told_to_the_owner",
+        f"{_SEND_FILE}test_flow_15_copies_of_the_last_run_are_gone_at_the_start",
+    ),
+    16: _r(
+        "Files stay when a chat is left, until an owner deletes them.",
+        f"{_DELETE}test_flow_16_files_are_kept_after_an_owners_leave_until_they_are_deleted",
+        f"{_DELETE}test_flow_16_deleting_ends_a_download_that_the_core_goes_on_with_after_a_restart",
+        f"{_DELETE}test_flow_16_a_new_chat_with_the_number_does_not_find_the_old_files",
     ),
 }
 
@@ -441,15 +475,94 @@ CASES: dict[str, Requirement] = {
         "e2e/test_process.py::test_a_signal_ends_every_call_with_its_result_and_the_last_line_is_stopped",
         "e2e/test_process.py::test_a_second_signal_ends_the_wait_for_the_delivery_at_once",
     ),
+    # Files
+    "U21": _r(
+        "A file of any kind is given when it is whole, or its failure has a reason.",
+        f"{_DOWNLOAD}test_flow_13_a_long_download_goes_on_and_is_attached_to_again",
+        f"{_DOWNLOADS}test_a_file_is_received_with_its_bytes_under_its_number_and_for_nobody_else",
+    ),
+    "U22": _r(
+        "Unknown relays are asked about; names that are empty or taken, and old files, are in nobody's way.",
+        f"{_DOWNLOAD}test_flow_13_unknown_servers_are_named_and_approved_for_one_file_only",
+        "files/test_names.py::test_every_name_becomes_one_that_can_be_made_in_any_folder",
+        f"{_DOWNLOADS}test_a_file_with_the_number_of_an_older_one_does_not_write_over_it",
+        "files/test_places.py::test_a_move_never_writes_over_a_file",
+    ),
+    "U27": _r(
+        "No path leads around the rules of what may be sent.",
+        "files/test_paths.py::test_no_other_spelling_of_a_refused_path_gets_through",
+        f"{_OUTGOING}test_what_is_no_real_absolute_path_is_refused",
+        f"{_SEND_FILE}test_s30_a_refused_file_is_an_error_and_the_owner_is_told",
+    ),
+    "U30": _r(
+        "Every failed file has a reason, and files for groups work as those for contacts.",
+        f"{_DOWNLOAD}test_s32_a_full_disk_fails_the_download_and_nothing_is_left",
+        f"{_DOWNLOAD}test_flow_13_a_sender_who_cancels_ends_the_download",
+        f"{_DOWNLOAD}test_flow_13_a_file_of_a_contact",
+        f"{_DOWNLOADS}test_a_file_that_is_gone_from_the_server_says_so_and_cannot_be_received_again",
+    ),
+    "S30": _r(
+        "Links, pipes, devices, secrets and keys are never opened to be sent, and the owner is told.",
+        f"{_SEND_FILE}test_s30_a_refused_file_is_an_error_and_the_owner_is_told",
+        f"{_OUTGOING}test_a_link_is_refused_as_a_middle_part_and_named",
+        f"{_OUTGOING}test_a_pipe_is_refused_without_waiting_for_a_writer",
+        f"{_OUTGOING}test_a_hard_link_is_refused_as_its_other_name_may_be_a_secret",
+        "files/test_paths.py::test_a_data_folder_is_found_in_each_unicode_form_and_case",
+    ),
+    "S31": _r(
+        "What is sent are the bytes that the card was about.",
+        f"{_SEND_FILE}test_s31_a_file_that_changed_after_the_card_is_not_sent",
+        f"{_OUTGOING}test_a_file_with_other_bytes_and_the_same_identity_is_not_sent",
+        f"{_OUTGOING}test_a_change_after_the_copy_changes_nothing",
+    ),
+    "S32": _r(
+        "Files that are empty, too large, sparse or unreadable are refused; a full disk leaves nothing behind.",
+        f"{_OUTGOING}test_an_empty_file_is_refused",
+        f"{_OUTGOING}test_a_sparse_file_is_refused_before_it_is_read",
+        f"{_OUTGOING}test_a_full_disk_is_told_and_leaves_nothing",
+        f"{_DOWNLOAD}test_s32_a_full_disk_fails_the_download_and_nothing_is_left",
+    ),
+    "S33": _r(
+        "No standing approval carries a file that the agent sends.",
+        f"{_SEND_FILE}test_s33_no_standing_approval_of_messages_carries_a_file",
+        "test_standing_files.py::test_an_approval_of_messages_carries_no_download",
+        "test_standing_files.py::test_approve_all_leaves_a_pending_download_and_a_pending_file",
+    ),
+    "S34": _r(
+        "Pictures go without metadata, or the card says that it goes along.",
+        f"{_SEND_FILE}test_flow_15_a_picture_is_shown_on_the_card_and_sent_without_metadata",
+        f"{_SEND_FILE}test_flow_15_a_picture_as_file_goes_with_its_metadata_and_the_card_says_so",
+    ),
+    "S35": _r(
+        "Decoders run with limits, and see one local file.",
+        "files/test_media.py::test_a_decoder_that_never_ends_is_ended",
+        "files/test_media.py::test_a_picture_that_takes_too_much_memory_is_given_up",
+        "files/test_media.py::test_ffmpeg_takes_no_playlist",
+    ),
+    "S36": _r(
+        "A received file lies in its chat's folder under its number; its name is shown, never used.",
+        f"{_DOWNLOAD}test_s36_a_hostile_name_is_shown_escaped_and_kept_under_a_number",
+        "files/test_places.py::test_a_hostile_name_stays_in_the_chats_folder",
+        "test_filecards.py::test_only_the_commands_that_are_meant_are_active_whatever_a_file_is_called",
+    ),
+    "S38": _r(
+        "A received file is never opened, and nobody can run it.",
+        f"{_DOWNLOADS}test_a_file_that_the_core_made_executable_is_not",
+        f"{_DOWNLOAD}test_flow_13_a_file_is_asked_for_received_and_given_as_a_path",
+    ),
+    "S39": _r(
+        "A lie about the size, a stalled sender and unknown servers end a download or are asked about.",
+        f"{_DOWNLOADS}test_a_sender_that_lies_about_the_size_is_refused",
+        f"{_DOWNLOAD}test_flow_13_a_stalled_download_fails_after_30_minutes_and_is_cancelled",
+        f"{_DOWNLOAD}test_flow_13_unknown_servers_are_named_and_approved_for_one_file_only",
+        f"{_DOWNLOADS}test_relays_that_show_up_after_the_acceptance_end_the_download_also_where_the_core_is_silent",
+    ),
 }
 
-_FILES = "Files of chats are not built yet: no tool takes or gives one."
 _ROOMS = "Rooms for several agents are not built yet."
 _COMFORT = "The further commands (doctor, log, a watcher) are not built yet."
 
 LATER: dict[str, str] = {
     "U9": _COMFORT,
-    **dict.fromkeys(("U21", "U22", "U27", "U30"), _FILES),
-    **dict.fromkeys(("S30", "S31", "S32", "S33", "S34", "S35", "S36", "S38", "S39"), _FILES),
     **dict.fromkeys(("U34", "U35", "U36", "S47", "S48", "S49", "S50"), _ROOMS),
 }

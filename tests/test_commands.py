@@ -8,7 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simplexmcp.commands import Approve, ApproveAll, Bound, Leave, Reject, Revoke, Show, Simple, parse
+from simplexmcp.commands import (
+    USAGE,
+    Approve,
+    ApproveAll,
+    Bound,
+    DeleteFiles,
+    Forward,
+    Leave,
+    Receive,
+    ReceiveOff,
+    Reject,
+    Revoke,
+    Show,
+    Simple,
+    parse,
+)
+from simplexmcp.sandbox import markdown
 
 
 @pytest.mark.parametrize(
@@ -27,6 +43,12 @@ from simplexmcp.commands import Approve, ApproveAll, Bound, Leave, Reject, Revok
         ("/revoke #9", Revoke("#9")),
         ("/show 3", Show(3)),
         ("/leave @4", Leave("@4")),
+        ("/receive #15 7", Receive("#15", 7)),
+        ("/'receive #15 7 all'", Receive("#15", 7, every=True)),
+        ("/receive #15(_support:4) 7", Receive("#15(_support:4)", 7)),
+        ("/receive #15 off", ReceiveOff("#15")),
+        ("/'forward @4 7'", Forward("@4", 7)),
+        ("/delete #15 files", DeleteFiles("#15")),
         ("/pending", Simple("pending")),
         ("/list", Simple("list")),
         ("/help", Simple("help")),
@@ -65,6 +87,16 @@ def test_a_command_is_read(text: str, command: object) -> None:
         "//",
         "/'",
         "/leave",
+        "/receive 7",
+        "/receive #15 all",
+        "/receive #15 7 all 2h",
+        "/receive #15",
+        "/receive off",
+        "/forward 7",
+        "/forward #15 7 all",
+        "/delete #15",
+        "/delete #15 file",
+        "/delete files",
         "/pending 7",
         "/approve 7.",
     ],
@@ -91,3 +123,8 @@ def test_a_command_is_read_only_from_its_exact_words(text: str) -> None:
     if isinstance(command, Approve):
         words = f"approve {command.chat} {command.number}" if command.chat else f"approve {command.number}"
         assert ("/" + text).strip(" \n") in (f"/{words}", f"/'{words}'")
+
+
+def test_the_usage_shows_the_commands_and_makes_none_of_them_tappable() -> None:
+    kinds = {part.get("format", {}).get("type") for part in markdown.parse(USAGE) or []}
+    assert kinds == {None, "snippet"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,6 +85,125 @@ def test_a_deleted_message_has_neither_text_nor_file() -> None:
     shown = messages.message(CHAT, item("secret", meta={"itemDeleted": {"type": "moderated"}}, file=file))
     assert shown is not None
     assert (shown["text"], shown["deleted"], "file" in shown) == ("", True, False)
+
+
+FILE_STATES = {"uploading", "offered", "receiving", "received", "failed", "cancelled"}
+
+
+def with_file(
+    status: str = "rcvInvitation", *, size: int = 9, tag: str = "rcvMsgContent", **more: Any
+) -> dict[str, Any]:
+    file = {
+        "fileId": 7,
+        "fileName": "a.pdf",
+        "fileSize": size,
+        "fileStatus": {"type": status, **more.pop("status", {})},
+    }
+    return item("", "file", tag=tag, file={**file, **more})
+
+
+class View:
+    """What is here, for a test."""
+
+    def __init__(self, state: str, path: Path | None) -> None:
+        self.found = state, path
+
+    def look(self, chat: Chat, file: messages.ChatFile) -> tuple[str, Path | None]:
+        return self.found
+
+
+def test_a_file_is_read_with_what_its_sender_and_the_core_say_of_it() -> None:
+    status = {"type": "rcvTransfer", "rcvProgress": 3, "rcvTotal": 9}
+    file = messages.file_of(with_file(fileStatus=status, fileSource={"filePath": "/x/7.pdf"}))
+    assert file is not None
+    assert (file.file_id, file.item, file.name, file.size, file.kind) == (7, 7, "a.pdf", 9, "file")
+    assert (file.status, file.state, file.source, file.progress) == ("rcvTransfer", "receiving", "/x/7.pdf", (3, 9))
+    assert file.content == {"type": "file", "text": ""}
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("sndStored", "uploading"),
+        ("sndTransfer", "uploading"),
+        ("sndWarning", "uploading"),
+        ("sndComplete", "offered"),
+        ("sndCancelled", "cancelled"),
+        ("sndError", "failed"),
+        ("rcvInvitation", "offered"),
+        ("rcvAborted", "offered"),
+        ("rcvAccepted", "receiving"),
+        ("rcvTransfer", "receiving"),
+        ("rcvWarning", "receiving"),
+        ("rcvComplete", "received"),
+        ("rcvCancelled", "cancelled"),
+        ("rcvError", "failed"),
+        ("invalid", "failed"),
+        ("fromTheFuture", "failed"),
+        ("", "failed"),
+    ],
+)
+def test_each_status_of_the_core_is_a_state(status: str, state: str) -> None:
+    file = messages.file_of(with_file(status, tag="sndMsgContent" if status.startswith("snd") else "rcvMsgContent"))
+    assert file is not None
+    assert file.state == state
+
+
+def test_a_path_in_the_cores_item_does_not_mean_that_the_file_was_received() -> None:
+    refused = with_file("rcvInvitation", fileSource={"filePath": "/x/7.pdf"})
+    shown = messages.message(CHAT, refused)
+    assert shown is not None
+    assert shown["file"] == {"name": "a.pdf", "size": 9, "state": "offered"}
+
+
+def test_the_state_and_path_of_a_file_are_what_is_here() -> None:
+    shown = messages.message(CHAT, with_file("rcvComplete"), View("received", Path("/x/7.pdf")))
+    assert shown is not None
+    assert shown["file"] == {"name": "a.pdf", "size": 9, "state": "received", "path": "/x/7.pdf"}
+    shown = messages.message(CHAT, with_file("rcvComplete"), View("failed", None))
+    assert shown is not None
+    assert shown["file"] == {"name": "a.pdf", "size": 9, "state": "failed"}
+
+
+def test_a_file_above_its_senders_limit_is_failed() -> None:
+    most = 1 << 30
+    assert messages.file_of(with_file(size=most)).state == "offered"  # type: ignore[union-attr]
+    assert messages.file_of(with_file(size=most + 1)).state == "failed"  # type: ignore[union-attr]
+    assert messages.file_of(with_file("sndStored", size=most + 1, tag="sndMsgContent")).state == "uploading"  # type: ignore[union-attr]
+    assert messages.file_of(with_file("rcvComplete", size=most + 1)).state == "received"  # type: ignore[union-attr]
+
+
+def test_a_sender_with_a_badge_may_send_larger_files() -> None:
+    large = with_file(size=2 << 30)
+    large["chatDir"]["groupMember"] = MEMBER | {"memberProfile": {"displayName": "Bob", "localBadge": {"badge": {}}}}
+    assert messages.file_of(large).state == "offered"  # type: ignore[union-attr]
+    contact = Chat("@4", "contact", "Bob", "connected", info={"profile": {"localBadge": {"badge": {}}}})
+    direct = {**with_file(size=2 << 30), "chatDir": {"type": "directRcv"}}
+    assert messages.file_of(direct, contact).state == "offered"  # type: ignore[union-attr]
+    assert messages.file_of(direct).state == "failed"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("broken", [{"fileId": 0}, {"fileId": True}, {"fileId": "7"}])
+def test_a_file_without_a_number_is_none(broken: dict[str, Any]) -> None:
+    assert messages.file_of(with_file(**broken)) is None
+    assert messages.file_of(item()) is None
+
+
+def test_every_recorded_file_can_be_read() -> None:
+    statuses: set[str] = set()
+    for name in ("09a-files", "09b-files", "09c-files", "09d-files", "09e-xftp-down"):
+        for frame in frames(name):
+            response = frame.get("resp") or {}
+            entries = response.get("chatItems") or (response.get("chat") or {}).get("chatItems") or []
+            for entry in entries:
+                found = entry.get("chatItem", entry)
+                if "file" in found:
+                    file = messages.file_of(found)
+                    assert file is not None
+                    assert file.state in FILE_STATES
+                    assert file.size > 0 or file.own
+                    statuses.add(file.status)
+    assert {"rcvInvitation", "rcvComplete", "rcvCancelled", "rcvError", "sndStored"} <= statuses
 
 
 def test_a_quoted_message_that_is_not_here_has_no_number_and_a_long_one_is_cut() -> None:
@@ -174,6 +294,10 @@ JSON = st.recursive(
                     "displayName",
                     "quotedItem",
                     "file",
+                    "fileId",
+                    "fileName",
+                    "fileSize",
+                    "fileSource",
                     "fileStatus",
                     "itemDeleted",
                 ]
@@ -194,6 +318,8 @@ def test_reading_never_fails_and_gives_json(node: Any, chat: Chat) -> None:
         assert isinstance(shown["text"], str)
     messages.quoted(node)
     messages.is_unread(node)
+    file = messages.file_of(node, chat)
+    assert file is None or file.state in FILE_STATES
 
 
 def test_every_recorded_message_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""A method for each command of the core that flows 1 to 12 use, in the core's exact grammar, over any link.
+"""A method for each command of the core that flows 1 to 16 use, in the core's exact grammar, over any link.
 
 Results are the core's own objects, taken out of the response. A response that is not what the command
 promises raises CoreError with the tag `unexpected/TYPE`.
@@ -314,6 +314,38 @@ class ChatApi:
     async def item_info(self, ref: str, item_id: int) -> Event:
         """`chatItem` and `chatItemInfo` (versions, newest first, and deliveries)."""
         return await self._ask(f"/_get item info {checked_ref(ref)} {item_id:d}", "chatItemInfo")
+
+    # --- files: flows 13 to 16
+
+    async def receive_file(self, file_id: int, path: str, approved_relays: bool = False) -> Wire:
+        """Starts receiving into the new file `path`, made empty at once, and gives `{"chatInfo", "chatItem"}`. Flow 13.
+        `error/fileNotApproved` names unknown servers (`unknownServers`) unless `approved_relays`."""
+        # The path is the rest of the command: blanks at its end would be lost, other beginnings be options.
+        if not path.startswith("/") or path != path.rstrip():
+            raise Refused("The path of a file must be absolute and must not end in a blank.")
+        option = " approved_relays=on" if approved_relays else ""
+        response = await self._ask(
+            f"/freceive {file_id:d}{option} {path}", "rcvFileAccepted", "rcvFileAcceptedSndCancelled"
+        )
+        if response.get("type") == "rcvFileAcceptedSndCancelled":
+            raise CoreError("error/fileCancelled", "The sender cancelled the file.")
+        return _object(response, "chatItem")
+
+    async def cancel_file(self, file_id: int) -> None:
+        """Ends a transfer; a received one can be started again. Flow 16. `error/fileCancel` when it has ended."""
+        await self._ask(f"/fcancel {file_id:d}", "rcvFileCancelled", "sndFileCancelled")
+
+    async def file_description(self, file_id: int) -> str | None:
+        """The description of a received file, None while its sender uploads. It holds the key of the file: not for
+        logs. Flow 13, for cores that do not say the file's servers."""
+        rows = await self._sql(
+            "chat",
+            "SELECT d.file_descr_complete, d.file_descr_text FROM rcv_files r"  # noqa: S608 - a number
+            " JOIN xftp_file_descriptions d ON d.file_descr_id = r.file_descr_id"
+            f" WHERE r.file_id = {file_id:d}",
+        )
+        complete, _, text = (rows[0] if rows else "").partition("|")
+        return text if complete == "1" and text else None
 
     # --- deliveries: flow 11
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_MESSAGE", "MENTIONS_SENT", "Quote", "encoded_size", "json_length", "message_size"]
+__all__ = ["MAX_MESSAGE", "MENTIONS_SENT", "Quote", "carried", "encoded_size", "json_length", "message_size"]
 
 MAX_MESSAGE = 15602
 """Bytes of the largest encoded message."""
 
 MENTIONS_SENT = 3
 """Members that one message may mention."""
+
+_PLAIN_QUOTES = frozenset({"image", "video", "link"})
 
 CHAT_VERSION = "1-19"
 ID = "x" * 24  # a message or member id: 16 base64 characters, encoded once more
@@ -61,6 +63,13 @@ class Quote:
 
     content: dict[str, Any]
     own: bool = False
+
+
+def carried(quote: Quote, kind: str) -> Quote:
+    """The quote as a message of `kind` carries it: a message with a picture of its own takes none along."""
+    if kind in _PLAIN_QUOTES:
+        return Quote({"type": "text", "text": quote.content.get("text", "")}, quote.own)
+    return quote
 
 
 def _quote(quote: Quote, group: bool) -> dict[str, Any]:

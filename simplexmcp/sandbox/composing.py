@@ -42,7 +42,7 @@ class Composed:
     content: JsonObject
     mentions: dict[str, int]
     quoted: int | None
-    file: bool
+    file: str | None = None
 
 
 def message_content(value: Any) -> JsonObject:
@@ -57,10 +57,10 @@ def message_content(value: Any) -> JsonObject:
     for key, needed in KNOWN[kind]:
         if not isinstance(value.get(key), needed):
             raise errors.parse_error()
-    return {
-        "type": kind,
-        **{key: value[key] for key in _KEPT.get(kind, tuple(value)) if key in value and key != "type"},
-    }
+    kept = {key: value[key] for key in _KEPT.get(kind, tuple(value)) if key in value and key != "type"}
+    if kind in ("image", "video") and not kept["image"].startswith("data:"):
+        kept["image"] = ""
+    return {"type": kind, **kept}
 
 
 def _mentions(value: Any) -> dict[str, int]:
@@ -81,7 +81,7 @@ def mentions_argument(value: Any) -> dict[str, int]:
 def composed(a: Arguments) -> list[Composed]:
     """The messages of a `/_send`."""
     if not a.has("json"):
-        return [Composed({"type": "text", "text": a.text("text")}, {}, None, file=False)]
+        return [Composed({"type": "text", "text": a.text("text")}, {}, None)]
     value = strict_json(a.text("json"))
     if not isinstance(value, list) or not value:
         raise errors.parse_error()
@@ -96,7 +96,8 @@ def composed(a: Arguments) -> list[Composed]:
         if source is not None and (not isinstance(source, dict) or not isinstance(source.get("filePath"), str)):
             raise errors.parse_error()
         content = message_content(one.get("msgContent"))
-        out.append(Composed(content, _mentions(one.get("mentions")), quoted, file=source is not None))
+        path = None if source is None else source["filePath"]
+        out.append(Composed(content, _mentions(one.get("mentions")), quoted, path))
     return out
 
 

@@ -16,6 +16,7 @@ from simplexmcp.sandbox.times import local_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
     from simplexmcp.sandbox.network import Delivery, Network
     from simplexmcp.sandbox.state import Connection, Contact, Group, Item, Member, User
@@ -44,6 +45,8 @@ class SimulatedCore:
         self.network_config: JsonObject | None = None
         self.queue_size = QUEUE_SIZE
         self.cli = False
+        self.files_folder: Path | None = None
+        self.temp_folder: Path | None = None
         self._acting: User | None = None
         self._subscriber: Callable[[Event], None] | None = None
         self._kept: list[Event] = []
@@ -251,11 +254,13 @@ class SimulatedCore:
 
     def drop_chat(self, ref: str, *, banner: bool = True) -> None:
         """Delete all items of a chat, or all but its banner."""
+        from simplexmcp.sandbox import files
+
         for number in self.index.drop_chat(ref):
             if not banner and self.state.items[number].content["type"] == "chatBanner":
                 self.index.add(self.state.items[number])
             else:
-                del self.state.items[number]
+                files.drop(self, self.state.items.pop(number))
 
     def drop_contact(self, contact: Contact) -> None:
         """Delete a contact with its items, requests and names; its connection is the caller's business."""
@@ -319,10 +324,18 @@ class SimulatedCore:
         self.network.schedule(self.name, step, data, after=seconds)
 
     def send(
-        self, conn: Connection, bodies: list[JsonObject], *, items: list[int] | None = None, after: float = 0.0
+        self,
+        conn: Connection,
+        bodies: list[JsonObject],
+        *,
+        items: list[int] | None = None,
+        files: list[int] | None = None,
+        after: float = 0.0,
     ) -> None:
-        """Hand messages for one connection to the relay; statuses of `items` follow what happens to them."""
+        """Hand messages for one connection to the relay; statuses of `items` follow what happens to them, and `files`
+        are sent when the relay has these."""
         from simplexmcp.sandbox.network import HOP
 
         data = {"conn": conn.agent_id, "peer": conn.peer, "bodies": bodies, "items": items or []}
+        data |= {"files": files} if files else {}
         self.network.schedule(self.name, "sent", data, after=HOP / 2 + after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, groups, items, shapes
+from simplexmcp.sandbox import errors, files, groups, items, shapes
 from simplexmcp.sandbox.roles import REMOVED
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def leave(core: SimulatedCore, a: Arguments) -> Event:
     event = {"type": "userLeft"}
     item = items.group_event(core, group, event, "left", None, shared_id=shared)
     core.emit_items(item, members=before)
+    files.cancel_all(core, f"#{group.group_id}")
     own = core.membership(group)
     own.status = "left"
     own.updated = core.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import composing, errors, items, itemshapes, limits, sending, shapes
+from simplexmcp.sandbox import composing, errors, files, items, itemshapes, limits, sending, shapes
 from simplexmcp.sandbox.composing import ref_parts
 from simplexmcp.sandbox.roles import at_least, require_role
 from simplexmcp.sandbox.times import seconds_of
@@ -146,6 +146,7 @@ def remove_item(core: SimulatedCore, row: Item) -> None:
     """An item is gone for good."""
     core.index.remove(row)
     del core.state.items[row.item_id]
+    files.drop(core, row)
 
 
 def _full_delete(core: SimulatedCore, chat: str) -> bool:
@@ -208,7 +209,10 @@ def _delete_one(core: SimulatedCore, chat: str, row: Item, mode: str) -> JsonObj
     now = core.now()
     mark_deleted(row, {"type": "deleted", "deletedTs": now, "chatType": kind})
     row.updated = core.now()
-    return deletion(core, before, row)
+    shown = deletion(core, before, row)
+    if mode == "broadcast":
+        files.cancelled_by_sender(core, row)
+    return shown
 
 
 def moderate(core: SimulatedCore, a: Arguments) -> Event:

@@ -36,6 +36,21 @@ class Faults:
     """Before each event, this many events with an unknown tag."""
     relay_down: bool = False
     """Nothing leaves a core (see `Network.relay_up`)."""
+    upload_seconds: float = 0.25
+    """Seconds from a message to the first chunk of its file on the server."""
+    chunk_seconds: float = 0.1
+    """Seconds for each chunk of a file, up and down."""
+    upload_errors: dict[str, str] = field(default_factory=dict)
+    """Cores whose next upload fails, and why (`sndFileError`)."""
+    download_errors: dict[str, int] = field(default_factory=dict)
+    """Cores whose next download fails, and the error number: such as `errno.ENOSPC` (`rcvFileError`), or
+    `errno.EXDEV`: the target is on another file system."""
+    redirected: set[str] = field(default_factory=set)
+    """Cores whose next download is led to servers that nobody approved: it is aborted, and can be accepted again."""
+    tells_servers: bool = False
+    """Details of a message name the servers of its file, as a newer core does (`fileXftpServers`)."""
+    announced: dict[str, int] = field(default_factory=dict)
+    """Cores that announce files with this size (bytes) instead of the true one."""
     refusals: list[_Refusal] = field(default_factory=list)
     drops: dict[str, tuple[str, bool]] = field(default_factory=dict)
 

@@ -13,8 +13,10 @@ from simplexmcp.sandbox import (
     addresses,
     connecting,
     deleting,
+    downloads,
     editing,
     errors,
+    folders,
     groups,
     members,
     planning,
@@ -49,6 +51,8 @@ _INCOGNITO = rf"(?: incognito=(?P<incognito>{_ONOFF}))?"
 _MESSAGE = r"(?: (?:text (?P<text>.+)|json (?P<json>.+)))?"
 _LINKS = r"(?P<full>\S+)(?: (?P<short>https?:\S+|simplex:\S+))?"
 _DOMAIN = r"(?: domain=(?P<domain>\S+))?"
+_APPROVED = rf"(?: approved_relays=(?P<approved_relays>{_ONOFF}))?"
+_ENCRYPT = rf"(?: encrypt=(?P<encrypt>{_ONOFF}))?"
 _LIVE = rf"(?: live=(?P<live>{_ONOFF}))?"
 _PAGE = (
     r"(?:count=(?P<count>\d+)|after=(?P<after>\d+) count=(?P<after_count>\d+)"
@@ -78,8 +82,9 @@ def _table() -> list[_Command]:
         (ALWAYS, "/_check running", users.check_running),
         (USER, "/network(?P<options> .+)?", users.network),
         (USER, f"/_network {_JSON}", users.set_network),
-        (ALWAYS, "/(?:_temp_folder|_files_folder|files_folder) (?P<path>.+)", users.ok),
-        (ALWAYS, f"/set file paths {_JSON}", users.ok),
+        (ALWAYS, "/_temp_folder (?P<path>.+)", folders.set_temporary),
+        (ALWAYS, "/_?files_folder (?P<path>.+)", folders.set_files),
+        (ALWAYS, f"/set file paths {_JSON}", folders.set_paths),
         (ALWAYS, f"/_files_encrypt {_ONOFF}", users.ok),
         (ALWAYS, "/sql (?P<base>chat|agent) (?P<query>.+)", queries.sql),
         (STARTED, f"/_servers {_U}", users.servers),
@@ -153,8 +158,13 @@ def _table() -> list[_Command]:
         (STARTED, f"/_read chat items {_REF} {_IDS}", reading.read_items),
         (STARTED, f"/_read chat {_REF}", reading.read_chat),
         (STARTED, rf"/_reaction {_REF} (?P<item>\d+) (?P<add>{_ONOFF}) {_JSON}", editing.react),
-        (STARTED, r"/freceive (?P<file>\d+)(?: .*)?", queries.receive_file),
-        (STARTED, r"/fcancel (?P<file>\d+)", queries.cancel_file),
+        (
+            STARTED,
+            rf"/freceive (?P<file>\d+){_APPROVED}{_ENCRYPT}(?: inline={_ONOFF})?(?: (?P<path>.+))?",
+            downloads.receive,
+        ),
+        (STARTED, r"/fcancel (?P<file>\d+)", downloads.cancel),
+        (STARTED, r"/fstatus (?P<file>\d+)", downloads.status),
         (STARTED, f"/_address {_U}", addresses.create),
         (STARTED, f"/_delete_address {_U}", addresses.delete),
         (USER, f"/_show_address {_U}", addresses.show),
@@ -173,7 +183,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _COMMANDS = _table()
 
 _UNMODELLED = re.compile(
-    r"/(?:fstatus|_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db|_call|_tags"
+    r"/(?:_set_file_to_receive|_report|_forward|_invite member contact|_archive|_ttl|_db|_call|_tags"
     r"|_create tag|_switch|_sync|_verify|_get code|_ntf|_app settings|_remote|_note|_create \*|_public group"
     r"|relays|public group|(?:smp|xftp)$)\b"
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import items, joining, shapes
+from simplexmcp.sandbox import downloads, files, items, joining, shapes
 from simplexmcp.sandbox.times import broker_time
 
 if TYPE_CHECKING:
     from simplexmcp.sandbox.core import SimulatedCore
-    from simplexmcp.sandbox.state import Connection, Group, Item, Member
+    from simplexmcp.sandbox.state import Connection, FileRow, Group, Item, Member
 
-__all__ = ["on_history", "on_welcome", "send"]
+__all__ = ["on_description", "on_history", "on_welcome", "send"]
 
 JsonObject = dict[str, Any]
 
@@ -24,6 +24,9 @@ def send(core: SimulatedCore, group: Group, conn: Connection) -> None:
     rows = [core.state.items[number] for _, number in core.index.keys(ref)]
     wanted = [row for row in rows if _is_history(row)][-LENGTH:]
     bodies = [_message(core, group, row) for row in wanted]
+    for row, body in zip(wanted, list(bodies), strict=True):
+        if "file" in body and row.file is not None:
+            bodies.insert(bodies.index(body) + 1, _description(core, row, body))
     if bodies:
         core.send(conn, bodies)
 
@@ -44,11 +47,33 @@ def _message(core: SimulatedCore, group: Group, row: Item) -> JsonObject:
         "ts": row.ts,
         "content": row.content["msgContent"],
     }
+    file = core.state.files.get(row.file or 0)
+    if file is not None and _still_there(core, file):
+        body["file"] = files.announced(file)
     if row.mentions:
         body["mentions"] = row.mentions
     if row.quote is not None:
         body["quote"] = wire_quote(core, group, row)
     return body
+
+
+def _still_there(core: SimulatedCore, file: FileRow) -> bool:
+    """Whether a joiner can still get a file: it is on the servers, and its description is known."""
+    return bool(file.description) and not file.cancelled and core.network.files.find(file.upload or "") is not None
+
+
+def _description(core: SimulatedCore, row: Item, body: JsonObject) -> JsonObject:
+    """The message with the description of a file of the history."""
+    file = core.state.files[row.file or 0]
+    described = {"x": "history.descr", "id": row.shared_id, "memberId": body["memberId"]}
+    return {**described, "text": file.description, "upload": file.upload}
+
+
+def on_description(core: SimulatedCore, group: Group, host: Member, body: JsonObject) -> None:
+    """The description of a file of the history."""
+    del host
+    for item in core.index.by_shared_id(body["id"], f"#{group.group_id}"):
+        downloads.on_description(core, item.chat, body, item.member)
 
 
 def wire_quote(core: SimulatedCore, group: Group, row: Item) -> JsonObject:
@@ -75,6 +100,7 @@ def on_history(core: SimulatedCore, group: Group, host: Member, body: JsonObject
     quote = incoming.group_quote(core, group, body.get("quote"))
     text = items.content_text(body["content"])
     parts, has_link = items.formatted(text)
+    file = files.receive_announced(core, body.get("file"), author.member_key)
     item = items.add_item(
         core,
         f"#{group.group_id}",
@@ -89,6 +115,7 @@ def on_history(core: SimulatedCore, group: Group, host: Member, body: JsonObject
         has_link=has_link,
         quote=quote,
     )
+    files.attach(item, file)
     core.emit_items(item)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import invitations, items, profiles, revising, shapes
+from simplexmcp.sandbox import downloads, files, invitations, items, profiles, revising, shapes
 from simplexmcp.sandbox.roles import at_least
 from simplexmcp.sandbox.times import broker_time
 
@@ -29,6 +29,10 @@ def on_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: float
         revising.delete_direct(core, ref, body, ts)
     elif kind == "msg.react":
         revising.react(core, ref, None, body, ts)
+    elif kind == "file.descr":
+        downloads.on_description(core, ref, body, None)
+    elif kind == "file.cancel":
+        downloads.on_cancelled(core, ref, body, None)
     elif kind == "info":
         contact_info(core, contact, body["profile"])
     elif kind == "direct.del":
@@ -53,6 +57,10 @@ def on_group(core: SimulatedCore, group: Group, member: Member, body: JsonObject
         revising.delete_in_group(core, group, member, body, ts)
     elif kind == "msg.react":
         revising.react(core, ref, member, body, ts)
+    elif kind == "file.descr":
+        downloads.on_description(core, ref, body, member.member_key)
+    elif kind == "file.cancel":
+        downloads.on_cancelled(core, ref, body, member.member_key)
     elif kind == "info":
         _member_info(core, group, member, body, ts)
     return False
@@ -100,6 +108,9 @@ def _new_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: flo
         return False
     if core.index.by_shared_id(body["id"], ref):
         return False
+    file = files.receive_announced(core, body.get("file"), None)
+    if file is None and "file" in body:
+        return True
     text = items.content_text(body["content"])
     parts, has_link = items.formatted(text)
     item = items.add_item(
@@ -114,6 +125,7 @@ def _new_direct(core: SimulatedCore, contact: Contact, body: JsonObject, ts: flo
         live=True if body.get("live") else None,
         quote=_direct_quote(core, ref, body.get("quote")),
     )
+    files.attach(item, file)
     core.emit_items(item)
     return True
 
@@ -175,6 +187,9 @@ def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObje
     scope = revising.local_scope(core, group, body)
     if scope is None and not at_least(member.role, "author"):
         return False
+    file = files.receive_announced(core, body.get("file"), member.member_key)
+    if file is None and "file" in body:
+        return True
     text = items.content_text(body["content"])
     parts, has_link = items.formatted(text)
     mentions: dict[str, str] = body.get("mentions", {})
@@ -198,6 +213,7 @@ def _new_group(core: SimulatedCore, group: Group, member: Member, body: JsonObje
         forwarded_by=body.get("forwardedBy"),
         quote=quote,
     )
+    files.attach(item, file)
     if member.blocked:
         item.deleted = {"type": "blockedByAdmin", "deletedTs": broker_time(ts)}
     if scope is None:

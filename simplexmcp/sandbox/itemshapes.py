@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import shapes
+from simplexmcp.sandbox import files, shapes
 from simplexmcp.sandbox.times import seconds_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def chat_item(state: CoreState, row: Item, now: float, *, conn: bool = False) ->
         out["formattedText"] = row.formatted
     if row.quote is not None:
         out["quotedItem"] = _quote(state, row)
+    if (file := state.files.get(row.file or 0)) is not None:
+        out["file"] = files.show(file)
     return out
 
 

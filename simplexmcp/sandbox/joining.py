@@ -346,7 +346,7 @@ def on_pair_done(core: SimulatedCore, conn: Connection, body: JsonObject) -> Non
 
 
 def on_pair_ready(core: SimulatedCore, data: JsonObject) -> None:
-    """Two members are connected with each other; the host needs to forward nothing more between them."""
+    """A member is connected with another one; the host needs to forward nothing more from it to that one."""
     conn = core.conn_by_agent_id(data["conn"])
     member = None if conn is None else core.state.members.get(conn.entity_id or 0)
     if conn is None or member is None or member.status not in ("intro-inv", "announced"):
@@ -365,9 +365,7 @@ def on_pair_ready(core: SimulatedCore, data: JsonObject) -> None:
 
 
 def on_pair_connected(core: SimulatedCore, group: Group, sender: Member, body: JsonObject) -> None:
-    """A member has connected to another one."""
+    """A member has connected to another one and sends to it by itself; the other one may not be so far yet."""
     for member in shapes.members_of(core.state, group.group_id):
-        if member.member_id == body["memberId"]:
-            for one, other in ((sender, member), (member, sender)):
-                if other.member_key in one.forwards:
-                    one.forwards.remove(other.member_key)
+        if member.member_id == body["memberId"] and member.member_key in sender.forwards:
+            sender.forwards.remove(member.member_key)

@@ -106,6 +106,7 @@ async def open_sandbox(
     else:
         network = Network(clock, faults=faults, population=population, seed=secrets.token_hex(8))
         if state is not None:
+            network.files.keep_in(persistence.files_of(state))
             persistence.save(network, state)
     try:
         async with trio.open_nursery() as nursery:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp.sandbox import errors
 from simplexmcp.sandbox.core import SimulatedCore
 from simplexmcp.sandbox.faults import Faults
+from simplexmcp.sandbox.relay import FileRelay
 from simplexmcp.sandbox.state import CoreState
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Network:
         self.serial = 0
         self.changed: Callable[[], None] = _nothing
         self.touched: Callable[[], None] = _nothing
+        self.files = FileRelay(self)
         self.population = population
         if population:
             from simplexmcp.sandbox import peers

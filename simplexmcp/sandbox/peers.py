@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import addresses
+from simplexmcp.sandbox import addresses, pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,6 +192,11 @@ def _say(ref: str, text: str, quoted: int | None = None) -> str:
     return f"/_send {ref} json {json.dumps([message], ensure_ascii=False)}"
 
 
+def _send_file(ref: str, path: Path, content: JsonObject) -> str:
+    message: JsonObject = {"msgContent": content, "fileSource": {"filePath": str(path)}}
+    return f"/_send {ref} json {json.dumps([message], ensure_ascii=False)}"
+
+
 def _directory(core: SimulatedCore, event: Event) -> list[str]:
     return [
         _say(ref, _search(core.network, item["meta"]["itemText"])) for ref, item in _messages(event) if ref[0] == "@"
@@ -217,8 +223,33 @@ def _search(network: Network, text: str) -> str:
 
 
 def _echo(core: SimulatedCore, event: Event) -> list[str]:
-    del core
-    return [_say(ref, item["meta"]["itemText"]) for ref, item in _messages(event) if ref[0] == "@"]
+    if event["type"].startswith("rcvFile") and _chat_type(event) != "direct":
+        return []
+    if event["type"] == "rcvFileDescrReady":
+        number = event["rcvFileTransfer"]["fileId"]
+        return [f"/freceive {number} approved_relays=on {_own_folder(core)}"]
+    if event["type"] == "rcvFileComplete":
+        item = event["chatItem"]["chatItem"]
+        ref = f"@{event['chatItem']['chatInfo']['contact']['contactId']}"
+        return [_send_file(ref, Path(item["file"]["fileSource"]["filePath"]), item["content"]["msgContent"])]
+    if event["type"] in ("sndFileCompleteXFTP", "sndFileError"):
+        Path(event["fileTransferMeta"]["filePath"]).unlink(missing_ok=True)
+    said = [(ref, item) for ref, item in _messages(event) if ref[0] == "@" and "file" not in item]
+    return [_say(ref, item["meta"]["itemText"]) for ref, item in said]
+
+
+def _chat_type(event: Event) -> str:
+    """The kind of chat that an event of a file is about; "" for one that names no item."""
+    item = event.get("chatItem") or event.get("chatItem_")
+    return "" if item is None else str(item["chatInfo"]["type"])
+
+
+def _own_folder(core: SimulatedCore) -> Path:
+    """Where a member of the population keeps files."""
+    folder = core.network.files.place(core.name)
+    folder.mkdir(exist_ok=True)
+    core.temp_folder = folder / "tmp"
+    return folder
 
 
 def _business(core: SimulatedCore, event: Event) -> list[str]:
@@ -257,11 +288,23 @@ def _owner(core: SimulatedCore, event: Event) -> list[str]:
     return _member("I will look it up.")(core, event)
 
 
+def _mapmaker(core: SimulatedCore, event: Event) -> list[str]:
+    """Juniper, who sends the map to who asks for it in the group."""
+    answers = _member("I have a map of it somewhere.")(core, event)
+    asked = [ref for ref, item in _messages(event) if answers and "map" in item["meta"]["itemText"].casefold()]
+    if not asked:
+        return answers
+    path = _own_folder(core) / "trail-map.png"
+    path.write_bytes(pictures.hills())
+    content: JsonObject = {"type": "image", "text": "The way around the lake", "image": pictures.preview()}
+    return [*answers, *(_send_file(ref, path, content) for ref in asked)]
+
+
 _REACTIONS: dict[str, Callable[[SimulatedCore, Event], list[str]]] = {
     "directory": _directory,
     "echo": _echo,
     "ridgeline": _business,
     "mara": _owner,
     "switchback": _member("Take the path on the left, it is dry."),
-    "juniper": _member("I have a map of it somewhere."),
+    "juniper": _mapmaker,
 }

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
     from simplexmcp.sandbox.faults import Faults
 
-__all__ = ["dump", "load", "save", "text_of", "write"]
+__all__ = ["dump", "files_of", "load", "save", "text_of", "write"]
 
 JsonObject = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
 
 
 def dump(network: Network) -> JsonObject:
     """All that survives a restart. Network settings and started chats do not, as with the real core."""
-    deliveries = [*network.queue, *network.held, *(d for core in network.cores.values() for d in core.parked)]
+    held = [*network.held, *network.files.held]
+    deliveries = [*network.queue, *held, *(d for core in network.cores.values() for d in core.parked)]
     links: list[LinkEntry] = []
     for entry in network.links.values():
         if not any(entry is known for known in links):
@@ -39,6 +40,7 @@ def dump(network: Network) -> JsonObject:
         "population": network.population,
         "cores": [core.state.to_json() for core in network.cores.values()],
         "links": [asdict(entry) for entry in links],
+        "files": network.files.to_json(),
         "queue": [asdict(delivery) for delivery in sorted(deliveries)],
     }
 
@@ -73,9 +75,16 @@ def load(path: Path, clock: Callable[[], float], faults: Faults | None = None) -
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
             raise UserError(f"{path} was written by another version of the sandbox. Delete it to start anew.")
-        return _restore(data, clock, faults)
+        network = _restore(data, clock, faults)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as e:
         raise UserError(f"{path} is not a state file of the sandbox ({e}). Delete it to start anew.") from e
+    network.files.keep_in(files_of(path))
+    return network
+
+
+def files_of(path: Path) -> Path:
+    """The folder beside a state file where the network's file servers keep what was sent."""
+    return path.with_name(path.name + ".files")
 
 
 def _restore(data: JsonObject, clock: Callable[[], float], faults: Faults | None) -> Network:
@@ -83,6 +92,7 @@ def _restore(data: JsonObject, clock: Callable[[], float], faults: Faults | None
     network.serial = data["serial"]
     for row in data["cores"]:
         network.cores[row["name"]] = SimulatedCore(network, CoreState.from_json(row))
+    network.files.restore(data["files"])
     for row in data["links"]:
         network.publish(LinkEntry(**row))
     network.restore([Delivery(**row) for row in data["queue"]])

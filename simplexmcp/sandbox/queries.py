@@ -1,4 +1,4 @@
-"""The few database queries that programs use, and the file commands of a network that has no files yet."""
+"""The few database queries that programs use."""
 
 from __future__ import annotations
 
@@ -14,24 +14,7 @@ if TYPE_CHECKING:
     from simplexmcp.sandbox.core import Event, SimulatedCore
     from simplexmcp.sandbox.state import Item
 
-__all__ = ["cancel_file", "receive_file", "sql"]
-
-# Files: there are none in this network yet
-
-
-def receive_file(core: SimulatedCore, a: Arguments) -> Event:
-    """`/freceive F …`: no file has this number."""
-    del core
-    raise errors.store_error("userNotFoundByFileId", fileId=a.number("file"))
-
-
-def cancel_file(core: SimulatedCore, a: Arguments) -> Event:
-    """`/fcancel F`: no file has this number."""
-    del core
-    raise errors.store_error("fileNotFound", fileId=a.number("file"))
-
-
-# Database queries
+__all__ = ["sql"]
 
 _PENDING = re.compile(
     r"SELECT count\(\*\)( AS \w+)? FROM snd_message_deliveries WHERE failed = 0"
@@ -58,8 +41,16 @@ _CARD = re.compile(
 )
 
 
+_DESCRIPTION = re.compile(
+    r"SELECT d\.file_descr_complete, d\.file_descr_text FROM rcv_files r JOIN xftp_file_descriptions d "
+    r"ON d\.file_descr_id = r\.file_descr_id WHERE r\.file_id = (?P<file>\d{1,18})\s*;?",
+    re.IGNORECASE,
+)
+
+
 def sql(core: SimulatedCore, a: Arguments) -> Event:
-    """`/sql …`: pending deliveries, the connections of a group, making an item older, giving a card an address."""
+    """`/sql …`: pending deliveries, the connections of a group, making an item older, giving a card an address, the
+    description of a file."""
     query = a.text("query").strip()
     if a.text("base") == "agent" and (m := _PENDING.fullmatch(query)):
         return _pending(core, m)
@@ -69,9 +60,19 @@ def sql(core: SimulatedCore, a: Arguments) -> Event:
         return _age(core, core.state.items[int(m["item"])], m["ts"], m["created"])
     if a.text("base") == "chat" and (m := _CARD.fullmatch(query)) and int(m["contact"]) in core.state.contacts:
         return _set_address(core, int(m["contact"]), m["link"])
+    if a.text("base") == "chat" and (m := _DESCRIPTION.fullmatch(query)):
+        return _description(core, int(m["file"]))
     if query.rstrip(";").casefold() == "select 1":
         return {"type": "sQLResult", "rows": ["1", "1"]}
     raise errors.not_modelled("this SQL query")
+
+
+def _description(core: SimulatedCore, number: int) -> Event:
+    row = core.state.files.get(number)
+    if row is None or row.sent:
+        return {"type": "sQLResult", "rows": []}
+    shown = f"{1 if row.description else 0}|{row.description}"
+    return {"type": "sQLResult", "rows": ["file_descr_complete|file_descr_text", shown]}
 
 
 def _pending(core: SimulatedCore, m: re.Match[str]) -> Event:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simplexmcp.sandbox import errors, itemshapes, shapes
 from simplexmcp.sandbox.composing import ref_parts
+from simplexmcp.sandbox.descriptions import servers_of
 from simplexmcp.sandbox.editing import chat_of, find_item
 
 if TYPE_CHECKING:
@@ -256,21 +257,27 @@ def item_info(core: SimulatedCore, a: Arguments) -> Event:
     row = find_item(core, chat, a.number("item"))
     versions = row.versions
     if not versions and "msgContent" in row.content:
-        version = {"chatItemVersionId": core.state.last_version + 1, "msgContent": row.content["msgContent"]}
+        version = {"chatItemVersionId": row.item_id, "msgContent": row.content["msgContent"]}
         if row.formatted is not None:
             version["formattedText"] = row.formatted
         versions = [{**version, "itemVersionTs": row.ts, "createdAt": row.ts}]
     info: JsonObject = {"itemVersions": versions}
     if chat[0] == "#" and not row.received:
         info["memberDeliveryStatuses"] = [
-            {"groupMemberId": int(key), "memberDeliveryStatus": _member_status(step)}
-            for key, step in row.delivery.items()
+            {"groupMemberId": int(key), **_member_status(core, step)} for key, step in row.delivery.items()
         ]
+    file = core.state.files.get(row.file or 0)
+    if core.network.faults.tells_servers and file is not None and file.description:
+        info["fileXftpServers"] = servers_of(file.description)
     return core.event("chatItemInfo", chatItem=core.item_json(row), chatItemInfo=info)
 
 
-def _member_status(step: str) -> JsonObject:
-    return {"type": "rcvd", "msgRcptStatus": "ok"} if step == "rcvd" else {"type": step}
+def _member_status(core: SimulatedCore, step: str) -> JsonObject:
+    status: JsonObject = {"type": "rcvd", "msgRcptStatus": "ok"} if step == "rcvd" else {"type": step}
+    out: JsonObject = {"memberDeliveryStatus": status}
+    if step in ("sent", "rcvd"):
+        out["sentViaProxy"] = (core.network_config or {}).get("smpProxyMode") == "always"
+    return out
 
 
 def _reading_chat(core: SimulatedCore, ref: str) -> str:

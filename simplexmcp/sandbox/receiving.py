@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import accepting, associating, history, incoming, invitations, joining, moderation, statuses
+from simplexmcp.sandbox import (
+    accepting,
+    associating,
+    downloads,
+    history,
+    incoming,
+    invitations,
+    joining,
+    moderation,
+    statuses,
+    uploads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +39,8 @@ def _user_of(core: SimulatedCore, data: JsonObject) -> int | None:
     if (agent_id := data.get("to") or data.get("conn") or data.get("link")) is not None:
         conn = core.conn_by_agent_id(agent_id)
         return None if conn is None else conn.user_id
+    if (file := core.state.files.get(data.get("file", 0))) is not None:
+        return file.user_id
     if (contact := core.state.contacts.get(data.get("contact", 0))) is not None:
         return contact.user_id
     member = core.state.members.get(data.get("member", 0))
@@ -104,6 +117,7 @@ _INTRODUCTIONS: dict[str, Callable[[SimulatedCore, Group, Member, JsonObject], N
     "pair.take": joining.on_introduced,
     "pair.connected": joining.on_pair_connected,
     "history": history.on_history,
+    "history.descr": history.on_description,
 }
 
 _DELIVERIES: dict[str, Callable[[SimulatedCore, JsonObject], None]] = {
@@ -117,4 +131,6 @@ _DELIVERIES: dict[str, Callable[[SimulatedCore, JsonObject], None]] = {
     "probe": associating.on_probe,
     "member_ready": joining.on_member_ready,
     "pair_ready": joining.on_pair_ready,
+    "upload": uploads.on_step,
+    "download": downloads.on_step,
 }

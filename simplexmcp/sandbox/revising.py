@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import editing, items, sending, shapes
+from simplexmcp.sandbox import editing, files, items, sending, shapes
 from simplexmcp.sandbox.roles import at_least
 from simplexmcp.sandbox.times import broker_time
 
@@ -89,6 +89,7 @@ def _emit_deleted(core: SimulatedCore, row: Item, mark: JsonObject | None, by: M
         entry = editing.deletion(core, before, row)
         if by is not None:
             entry["toChatItem"]["chatItem"]["meta"]["itemDeleted"]["byGroupMember"] = core.member_json(by)
+        files.cancelled_by_sender(core, row)
     core.emit("chatItemsDeleted", chatItemDeletions=[entry], byUser=False, timed=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors, items, limits, markdown, profiles
+from simplexmcp.sandbox import errors, files, items, limits, markdown, profiles, uploads
 from simplexmcp.sandbox.composing import KNOWN, composed, ref_parts
 from simplexmcp.sandbox.preferences import full_group_preferences
 from simplexmcp.sandbox.roles import ACTIVE, PENDING, at_least
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simplexmcp.sandbox.arguments import Arguments
     from simplexmcp.sandbox.composing import Composed
     from simplexmcp.sandbox.core import Event, SimulatedCore
-    from simplexmcp.sandbox.state import Connection, Contact, Group, Item, Member
+    from simplexmcp.sandbox.state import Connection, Contact, FileRow, Group, Item, Member
 
 __all__ = [
     "Recipient",
@@ -78,12 +78,13 @@ def _send_direct(core: SimulatedCore, contact: Contact, messages: list[Composed]
     conn = require_contact(core, contact)
     if any(one.mentions for one in messages):
         raise errors.command_error("mentions are not supported in this chat")
-    if any(one.file for one in messages):
-        raise errors.not_modelled("files")
     ref = f"@{contact.contact_id}"
-    bodies, made = _make(core, ref, None, messages, live, None)
+    sent = uploads.begin(core, messages, [Recipient(conn)])
+    bodies, made = _make(core, ref, None, messages, sent, live, None)
     conn.initiated = False
     rows = [items.add_item(core, ref, **fields) for fields in made]
+    for row, file in zip(rows, sent, strict=True):
+        files.attach(row, file)
     core.send(conn, bodies, items=[row.item_id for row in rows])
     return rows
 
@@ -197,16 +198,17 @@ def _send_group(
     require_sender(core, group, scope)
     scope = group_scope(core, group, scope)
     for one in messages:
-        check_features(core, group, one.content, file=one.file)
-    if any(one.file for one in messages):
-        raise errors.not_modelled("files")
+        check_features(core, group, one.content, file=one.file is not None)
     ref = f"#{group.group_id}"
-    bodies, made = _make(core, ref, group, messages, live, scope)
     to = recipients(core, group, scope)
+    sent = uploads.begin(core, messages, to)
+    bodies, made = _make(core, ref, group, messages, sent, live, scope)
     send_profile(core, group, to)
     if scope is not None:
         _note_support(core, group, scope)
     rows = [items.add_item(core, ref, scope=scope, **fields) for fields in made]
+    for row, file in zip(rows, sent, strict=True):
+        files.attach(row, file)
     for row in rows:
         row.delivery = {str(r.member.member_key): "new" for r in to if r.member is not None}
     for recipient in to:
@@ -241,6 +243,7 @@ def _make(
     ref: str,
     group: Group | None,
     messages: list[Composed],
+    sent: list[FileRow | None],
     live: bool,
     scope: int | None,
 ) -> tuple[list[JsonObject], list[JsonObject]]:
@@ -249,7 +252,7 @@ def _make(
     now = core.now()
     bodies: list[JsonObject] = []
     made: list[JsonObject] = []
-    for one, quote in zip(messages, quotes, strict=True):
+    for one, file, quote in zip(messages, sent, quotes, strict=True):
         text = items.content_text(one.content)
         mentions = {} if group is None else mention_ids(core, group, text, one.mentions)
         parts, has_link = items.formatted(text)
@@ -257,6 +260,8 @@ def _make(
         body: JsonObject = {"x": "msg.new", "id": shared, "content": one.content}
         if quote is not None:
             body["quote"] = quote[0]
+        if file is not None:
+            body["file"] = files.announced(file, core.network.faults.announced.get(core.name))
         if mentions:
             body["mentions"] = mentions
         if live:
@@ -289,6 +294,9 @@ def _params(body: JsonObject) -> JsonObject:
         params["mentions"] = wire_mentions(body["mentions"])
     if "quote" in body:
         params["quote"] = body["quote"]
+    if (file := body.get("file")) is not None:
+        parts = {"fileDescrText": "", "fileDescrPartNo": 0, "fileDescrComplete": False}
+        params["file"] = {"fileName": file["name"], "fileSize": file["size"], "fileDescr": parts}
     if body.get("live"):
         params["live"] = True
     if "scope" in body:
@@ -311,7 +319,8 @@ def _quote(core: SimulatedCore, ref: str, one: Composed) -> tuple[JsonObject, Js
     content = row.content.get("msgContent")
     if content is None or row.deleted is not None or row.shared_id is None:
         raise errors.store_error("invalidQuote")
-    reduced = _quoted_content(one.content, content, row)
+    file = core.state.files.get(row.file or 0)
+    reduced = _quoted_content(one.content, content, row.text or ("" if file is None else file.name))
     sent_at = row.ts
     reference: JsonObject = {"msgId": row.shared_id, "sentAt": sent_at, "sent": not row.received}
     shown: JsonObject = {"itemId": row.item_id, "sharedMsgId": row.shared_id, "sentAt": sent_at, "content": reduced}
@@ -333,11 +342,8 @@ def _quote(core: SimulatedCore, ref: str, one: Composed) -> tuple[JsonObject, Js
 _HEAVY = frozenset({"link", "image", "video", "chat"})
 
 
-def _quoted_content(new: JsonObject, quoted: JsonObject, row: Item) -> JsonObject:
-    """What is left of a quoted message inside the new one."""
-    known = new["type"] in ("text", "voice", "file", "report")
-    if known and quoted["type"] != "file":
-        return quoted
-    if known or new["type"] in _HEAVY or new["type"] not in KNOWN:
-        return {"type": "text", "text": row.text}
-    return quoted
+def _quoted_content(new: JsonObject, quoted: JsonObject, text: str) -> JsonObject:
+    """What is left of a quoted message inside the new one; `text` is its text, or the name of its file."""
+    if new["type"] in _HEAVY or new["type"] not in KNOWN:
+        return {"type": "text", "text": text}
+    return {**quoted, "text": text} if quoted["type"] in ("image", "file") else quoted

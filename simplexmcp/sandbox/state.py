@@ -19,6 +19,7 @@ __all__ = [
     "Contact",
     "ContactRequest",
     "CoreState",
+    "FileRow",
     "Group",
     "Item",
     "LinkRow",
@@ -189,6 +190,7 @@ class Item:
     viewed: str | None = None
     versions: list[JsonObject] = field(default_factory=list)
     delivery: dict[str, str] = field(default_factory=dict)  # groupMemberId → new | sent | rcvd | error
+    file: int | None = None  # fileId
 
 
 @dataclass(slots=True)
@@ -227,6 +229,33 @@ class ContactRequest:
     open: bool = True
 
 
+@dataclass(slots=True)
+class FileRow:
+    """A file of a message, sent or received; `status` is the wire's fileStatus."""
+
+    file_id: int
+    user_id: int
+    sent: bool
+    name: str
+    size: int  # bytes, as announced
+    status: JsonObject
+    path: str | None = None
+    item_id: int | None = None  # None: an upload whose message was refused
+    member: int | None = None
+    agent_id: str | None = None  # the upload's name, or that of the download
+    cancelled: bool = False
+    # of a received one
+    transfer: str = "new"  # new | accepted | connected | complete | cancelled
+    approved: bool = False
+    description: str = ""  # as it came, or as it was sent to the first recipient; "" before
+    description_id: int = 0
+    upload: str | None = None  # name of the upload on the servers
+    work: str | None = None  # the half file
+    # of a sent one
+    private_description: str | None = None
+    recipients: list[JsonObject] = field(default_factory=list)
+
+
 Row = TypeVar("Row")
 
 
@@ -245,9 +274,11 @@ class CoreState:
     links: dict[int, LinkRow] = field(default_factory=dict)
     requests: dict[int, ContactRequest] = field(default_factory=dict)
     items: dict[int, Item] = field(default_factory=dict)
+    files: dict[int, FileRow] = field(default_factory=dict)
     names: dict[str, list[Any]] = field(default_factory=dict)  # "USER:local name" → [base, suffix]
     last_item: int = 0
     last_version: int = 0
+    last_description: int = 0
     servers: JsonObject = field(default_factory=dict)
     invitations: JsonObject = field(default_factory=dict)  # groupId → who invited, while not answered
     clock: float = 0.0
@@ -283,6 +314,7 @@ _TABLES: dict[str, tuple[Any, str]] = {
     "links": (LinkRow, "link_id"),
     "requests": (ContactRequest, "request_id"),
     "items": (Item, "item_id"),
+    "files": (FileRow, "file_id"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simplexmcp.sandbox import errors
+from simplexmcp.sandbox import errors, uploads
 from simplexmcp.sandbox.network import HOP
 from simplexmcp.sandbox.shapes import current_members
 
@@ -38,6 +38,8 @@ def on_sent(core: SimulatedCore, data: JsonObject) -> None:
     moved = {"to": peer[1], "from": data["conn"], "bodies": data["bodies"], "ts": network.clock()}
     network.schedule(peer[0], "msg", moved, after=HOP / 2)
     _advance(core, conn, data["items"], "sent")
+    for number in data.get("files", ()):
+        uploads.on_described(core, number)
 
 
 def _has_queue(core: SimulatedCore, peer: list[str]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp.sandbox import errors, profiles
 from simplexmcp.sandbox.arguments import profile_argument
 from simplexmcp.sandbox.names import valid_name
+from simplexmcp.sandbox.relay import DEFAULT_SERVER
 from simplexmcp.sandbox.shapes import user as user_shape
 from simplexmcp.sandbox.state import Contact, User, free_id
 from simplexmcp.sandbox.targets import full_link
@@ -265,7 +266,7 @@ def set_network(core: SimulatedCore, a: Arguments) -> Event:
 
 
 def ok(core: SimulatedCore, a: Arguments) -> Event:
-    """Settings that change nothing here: folders, file encryption."""
+    """A setting that changes nothing here: file encryption."""
     del core, a
     return {"type": "cmdOk"}
 
@@ -275,7 +276,7 @@ def servers(core: SimulatedCore, a: Arguments) -> Event:
     del a
     kept = core.state.servers
     smp = kept.get("smp", [errors.SERVER])
-    xftp = kept.get("xftp", [errors.SERVER.replace("smp", "xftp", 1)])
+    xftp = kept.get("xftp", [DEFAULT_SERVER])
     entry = {
         "smpServers": [_server(n, s) for n, s in enumerate(smp, 1)],
         "xftpServers": [_server(n, s) for n, s in enumerate(xftp, len(smp) + 1)],
@@ -289,6 +290,7 @@ def _server(number: int, server: str) -> JsonObject:
 
 
 def set_servers(core: SimulatedCore, a: Arguments) -> Event:
-    """`/smp …`, `/xftp …`: remembered and shown; all traffic goes over the network's one relay."""
+    """`/smp …`, `/xftp …`: remembered and shown. All messages go over the network's one relay; files go to the servers
+    given here, and are fetched without asking from these only."""
     core.state.servers[a.text("protocol")] = a.text("servers").split()
     return {"type": "cmdOk"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from simplexmcp.errors import Refused
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Connect",
+    "Download",
     "History",
     "Leave",
     "ListChats",
@@ -25,6 +27,11 @@ __all__ = [
 
 TARGET_LIMIT = 8192
 """Characters of a link; the longest, with post-quantum keys, have about 4,000."""
+
+PATH_LIMIT = 4096
+"""Characters of a file's path."""
+
+_SENTENCE = "sentence"  # the type of an error whose message is what the agent reads
 
 _Chat = Annotated[str, Field(min_length=1, max_length=200, description="Chat ID from `list`, such as @4 or #15.")]
 _Item = Annotated[int, Field(ge=1, le=2**63 - 1)]
@@ -67,7 +74,19 @@ class Send(_Arguments):
     tool: ClassVar[str] = "send"
 
     chat: _Chat
-    text: Annotated[str, Field(min_length=1, description="The message.")]
+    text: Annotated[str, Field(description="The message, or the caption of the file.")] = ""
+    file: (
+        Annotated[str, Field(min_length=1, max_length=PATH_LIMIT, description="Absolute path of a file to send along.")]
+        | None
+    ) = None
+    as_: Annotated[
+        Literal["auto", "image", "video", "voice", "file"],
+        Field(
+            alias="as",
+            description="How the file is shown; `auto` goes by its content. Images are re-encoded without metadata; "
+            "`file` sends the bytes as they are.",
+        ),
+    ] = "auto"
     reply_to: Annotated[_Item, Field(description="Item of this chat that the message replies to.")] | None = None
     mention: Annotated[
         tuple[_Item, ...], Field(max_length=3, description="Member numbers (`from.member`) to mention; groups only.")
@@ -75,6 +94,15 @@ class Send(_Arguments):
     wait: Annotated[_Wait, Field(description="Seconds to wait for replies after it was sent.")] = 0
     idle: _Idle = 5
     limit: _Limit = 50
+
+    @model_validator(mode="after")
+    def _has_content(self) -> Send:
+        if self.file is None and "as_" in self.model_fields_set:
+            raise PydanticCustomError(_SENTENCE, "`as` says how a file is shown; give its path in `file` too.")
+        if self.file is None and not self.text:
+            missing = "must not be empty" if "text" in self.model_fields_set else "is missing"
+            raise PydanticCustomError(_SENTENCE, "`text` {what}.", {"what": missing})
+        return self
 
 
 class Receive(_Arguments):
@@ -102,6 +130,18 @@ class History(_Arguments):
         None
     )
     limit: _Limit = 50
+
+
+class Download(_Arguments):
+    """Arguments of `download`."""
+
+    tool: ClassVar[str] = "download"
+
+    chat: _Chat
+    item: Annotated[_Item, Field(description="Number of the message whose file is wanted.")]
+    wait: Annotated[
+        _Wait, Field(description="Seconds to wait for the sender's upload, and for the download once it is approved.")
+    ] = 60
 
 
 class Leave(_Arguments):
@@ -165,6 +205,10 @@ def _sentence(tool: str, detail: ErrorDetails) -> str:
     where = ".".join(ascii(part).strip("'") for part in detail["loc"]) or "arguments"
     context = detail.get("ctx", {})
     match detail["type"]:
+        case "sentence":
+            return detail["msg"]
+        case "literal_error":
+            return f"`{where}` must be one of {context['expected']}."
         case "missing":
             return f"`{where}` is missing."
         case "extra_forbidden":

@@ -277,7 +277,7 @@ async def _follow(kit: Kit, action: Action, job: _ConnectJob, patience: Patience
     if not action.result["connected"]:
         patience = replace(patience, wait=0)
     await until_quiet(kit, ref, job.inbox, patience, call, since=since, quiet_from=job.quiet_from)
-    taken = Taken.of(job.inbox.ready(), patience.limit, job.inbox.live() + job.inbox.overflow())
+    taken = Taken.of(kit, job.inbox.ready(), patience.limit, job.inbox.live() + job.inbox.overflow())
     given: list[int] = []
     if taken.arrivals and not job.inbox.gone:
         given = await kit.give(ref, taken.arrivals, keep=job.inbox)

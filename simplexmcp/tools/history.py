@@ -32,7 +32,7 @@ async def history(kit: Kit, arguments: History, _call: Progress) -> ToolResult:
         if error.tag == "errorStore/chatItemNotFound" and arguments.before is not None:
             raise Refused(f"Item {arguments.before} is not in {chat.ref}.") from None
         raise
-    shown = [entry for item in found if (entry := messages.message(chat, item)) is not None]
+    shown = [entry for item in found if (entry := kit.shown(chat, item)) is not None]
     # The newest are kept: the next page ends before the oldest that is shown.
     kept = messages.fitting(shown[::-1], arguments.limit)[::-1]
     more = len(shown) - len(kept) + (0 if start else 1)

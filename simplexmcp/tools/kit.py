@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from simplexmcp.actions import Actions
     from simplexmcp.clock import Clock
     from simplexmcp.core.api import ChatApi
+    from simplexmcp.files.folders import Kept
+    from simplexmcp.files.room import FileRoom
     from simplexmcp.watch import Inbox, Watch
 
 __all__ = ["ALL_CHATS", "Kit", "Shelf"]
@@ -98,6 +100,7 @@ class Kit:
     actions: Actions
     watch: Watch
     clock: Clock
+    files: FileRoom
     shelf: Shelf = field(default_factory=Shelf)
     lanes: Lanes = field(default_factory=Lanes)
 
@@ -120,7 +123,13 @@ class Kit:
             raise Refused(f"The chat {ref} cannot be read.")
         if chat.is_control:
             raise Refused(f"{ref} is the chat of your owners, which no tool can use; call list to see your chats.")
+        self.files.arrived(chat)
         return chat if chat.ref == ref else dataclasses.replace(chat, ref=ref)
+
+    def shown(self, chat: Chat, item: Any) -> dict[str, Any] | None:
+        """An item as the agent reads it, with the path of its file when that was downloaded; None for what is no
+        message."""
+        return messages.message(chat, item, self.files.downloads)
 
     async def give(
         self, ref: str, arrivals: Sequence[Arrival], others: Iterable[int] = (), keep: Inbox | None = None
@@ -137,10 +146,11 @@ class Kit:
         """A result with these messages reached the agent."""
         self.shelf.given(numbers)
 
-    def chat_gone(self, chat: Chat) -> None:
-        """A chat was left or deleted: nothing of it is kept for the chat that gets its number."""
+    def chat_gone(self, chat: Chat) -> Kept:
+        """A chat was left or deleted: nothing of it is kept for the chat that gets its number. The files that stay."""
         self.shelf.chat_gone(chat.base)
         self.watch.chat_gone(chat.base)
+        return self.files.left(chat)
 
     async def _not_a_ref(self, text: str) -> str:
         shown = messages.shown_name(text)[:60]

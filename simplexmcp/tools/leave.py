@@ -53,7 +53,8 @@ def _request(kit: Kit, key: tuple[Any, ...], chat: Chat) -> Request:
             now = await _again(kit, chat)
             await kit.actions.confirm(action, now)
             await leave_chat(kit.api, now)
-        kit.chat_gone(now)
+        if kept := kit.chat_gone(now):
+            kit.files.news.kept(now, kit.files.folders.folder(now.ref), kept, action.ended)
         kit.actions.chat_gone(now, but=action)
         return {"chat": now.ref}
 

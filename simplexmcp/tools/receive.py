@@ -136,7 +136,7 @@ def _arrived(kit: Kit, inbox: Inbox) -> _Found | None:
 
 
 async def _result(kit: Kit, found: _Found, limit: int) -> ToolResult:
-    taken = Taken.of(found.arrivals, limit, found.remaining)
+    taken = Taken.of(kit, found.arrivals, limit, found.remaining)
     given = await kit.give(found.ref, taken.arrivals, found.service)
     content: dict[str, Any] = {"chat": found.ref, "messages": taken.shown, "more": taken.more}
     return ToolResult(content, settle=lambda: kit.gave(given))

@@ -1,7 +1,7 @@
-"""`send`: a message to a chat, after an owner's word, and the replies to it (flows 4 and 6).
+"""`send`: a message to a chat, perhaps with a file, after an owner's word, and the replies to it (flows 4, 6, 15).
 
-Everything is checked before the action is made. The approved send reads the chat again: what was shown is
-what is sent.
+Everything is checked before the action is made. The approved send reads the chat, and the file, again: what was
+shown is what is sent. No standing approval of messages carries a file.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ import trio
 from simplexmcp import messages
 from simplexmcp.action import Request
 from simplexmcp.cards import SendSubject
-from simplexmcp.core.api import around, before, count
-from simplexmcp.core.limits import MAX_MESSAGE, Quote, encoded_size
+from simplexmcp.core.api import count
+from simplexmcp.core.limits import MAX_MESSAGE, Quote, carried, encoded_size
 from simplexmcp.errors import CoreError, Refused
+from simplexmcp.files.outgoing import content_of
 from simplexmcp.states import State
+from simplexmcp.tools.attaching import attachment, ready_to_send, take_file
+from simplexmcp.tools.items import item_of
 from simplexmcp.tools.mentions import mention_keys, with_mentions
 from simplexmcp.tools.outcome import fields, settled
 from simplexmcp.tools.trouble import GONE_TAGS, clearly
@@ -26,6 +29,7 @@ from simplexmcp.tools.waiting import Patience, Taken, until_quiet
 if TYPE_CHECKING:
     from simplexmcp.action import Action, Progress
     from simplexmcp.chats import Chat
+    from simplexmcp.files.outgoing import FileOffer
     from simplexmcp.tooling import ToolResult
     from simplexmcp.tools.arguments import Send
     from simplexmcp.tools.kit import Kit
@@ -39,8 +43,10 @@ _PRESENT = frozenset({"introduced", "intro-inv", "accepted", "announced", "conne
 
 
 async def send(kit: Kit, arguments: Send, call: Progress) -> ToolResult:
-    """Flow 4. Raises Refused, CoreError."""
-    key = ("send", arguments.chat, arguments.text, arguments.reply_to, arguments.mention)
+    """Flows 4 and 15. Raises Refused, CoreError."""
+    key: tuple[Any, ...] = ("send", arguments.chat, arguments.text, arguments.reply_to, arguments.mention)
+    if arguments.file is not None:
+        key += (arguments.file, arguments.as_)
     action = kit.actions.find(key)
     if action is None:
         draft = await _draft(kit, arguments)
@@ -59,15 +65,15 @@ class _Draft:
     quoted: messages.Quoted | None
     names: dict[int, str]
     reply_to: int | None
+    file: FileOffer | None = None
 
     @property
     def mentions(self) -> dict[str, int]:
         return mention_keys(self.names)
 
-    @property
-    def composed(self) -> dict[str, Any]:
-        """The message as `/_send` takes it."""
-        composed: dict[str, Any] = {"msgContent": {"type": "text", "text": self.text}}
+    def composed(self, content: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The message as `/_send` takes it; `content`: that of a message with a file."""
+        composed = content or {"msgContent": {"type": "text", "text": self.text}}
         if self.names:
             composed["mentions"] = self.mentions
         if self.reply_to is not None:
@@ -82,7 +88,7 @@ async def _draft(kit: Kit, arguments: Send) -> _Draft:
     quoted = None if arguments.reply_to is None else await _quoted(kit, chat, arguments.reply_to)
     names = await _names(kit, chat, arguments.mention)
     text = with_mentions(arguments.text, mention_keys(names))
-    draft = _Draft(chat, text, quoted, names, arguments.reply_to)
+    draft = _Draft(chat, text, quoted, names, arguments.reply_to, await take_file(kit, arguments))
     _refuse_long(draft)
     return draft
 
@@ -93,16 +99,19 @@ def _request(kit: Kit, key: tuple[Any, ...], draft: _Draft, arguments: Send) -> 
         given["reply_to"] = arguments.reply_to
     if arguments.mention:
         given["mention"] = list(arguments.mention)
+    if arguments.file is not None:
+        given |= {"file": arguments.file, "as": arguments.as_}
     quote = draft.quoted.text if draft.quoted else None
+    file = attachment(draft.file) if draft.file else None
     return Request(
         tool="send",
         key=key,
         input=given,
-        subject=SendSubject(draft.chat, draft.text, quote, tuple(draft.names.values())),
+        subject=SendSubject(draft.chat, draft.text, quote, tuple(draft.names.values()), file),
         chat=draft.chat,
         perform=_SendJob(kit, draft),
-        # An approval of messages to a group is not one of messages to its admins or to one member.
-        standing=not draft.chat.scoped,
+        # An approval of messages to a group is not one of messages to its admins or to one member, nor of files.
+        standing=not draft.chat.scoped and file is None,
     )
 
 
@@ -121,10 +130,14 @@ class _SendJob:
         with clearly():
             async with kit.lanes.turn(ref, action.number):
                 chat = await _again(kit, draft)
-                await kit.actions.confirm(action, chat)
-                # From before the send: a reply may be seen before the core's answer to it.
-                inbox = action.kept.enter_context(kit.watch.collect(ref))
-                sent = await kit.api.send_messages(ref, [draft.composed])
+                async with ready_to_send(kit, ref, draft.file, draft.text) as parcel:
+                    await kit.actions.confirm(action, chat)
+                    # From before the send: a reply may be seen before the core's answer to it.
+                    inbox = action.kept.enter_context(kit.watch.collect(ref))
+                    composed = draft.composed(parcel.composed if parcel else None)
+                    sent = await kit.api.send_messages(ref, [composed])
+                    if parcel:
+                        parcel.sent(sent[0])
         number = messages.item_id(sent[0].get("chatItem"))
         if number is None:
             raise Refused("The core took the message but did not tell its number; look at the chat.")
@@ -163,7 +176,7 @@ async def _follow(kit: Kit, action: Action, patience: Patience, call: Progress) 
     assert ref is not None
     since = trio.current_time() if ended_before else job.sent_at
     await until_quiet(kit, ref, job.inbox, patience, call, since=since, quiet_from=None)
-    taken = Taken.of(job.inbox.ready(), patience.limit, job.inbox.live() + job.inbox.overflow())
+    taken = Taken.of(kit, job.inbox.ready(), patience.limit, job.inbox.live() + job.inbox.overflow())
     given: list[int] = []
     if taken.arrivals and not job.inbox.gone:
         given = await kit.give(ref, taken.arrivals, keep=job.inbox)
@@ -179,50 +192,36 @@ def _refuse_silent(chat: Chat) -> None:
 
 
 def _refuse_long(draft: _Draft) -> None:
-    quote = None if draft.quoted is None else Quote(draft.quoted.content, draft.quoted.own)
-    size = encoded_size(
-        draft.text,
-        quote=quote,
-        mentions=tuple(draft.mentions),
-        scope=draft.chat.scoped,
-        group=draft.chat.is_group,
-    )
+    size = _encoded_size(draft)
     if size > MAX_MESSAGE - _MARGIN:
         over = size - MAX_MESSAGE + _MARGIN
-        what = "with the message that it replies to, is" if quote else "is"
+        what = "The caption with the preview" if draft.file and draft.file.preview else "The text"
+        also = ", with the message that it replies to," if draft.quoted else ""
         raise Refused(
-            f"The text, as SimpleX encodes it, {what} {over} bytes too long for one message; send it in parts."
+            f"{what}, as SimpleX encodes it,{also} is {over} bytes too long for one message; send it in parts."
         )
+
+
+def _encoded_size(draft: _Draft) -> int:
+    """Bytes of the message as the core will encode it: with its quote, its mentions and its file's preview."""
+    quote = None if draft.quoted is None else Quote(draft.quoted.content, draft.quoted.own)
+    mentions, scope, group = tuple(draft.mentions), draft.chat.scoped, draft.chat.is_group
+    if (offer := draft.file) is None:
+        return encoded_size(draft.text, quote=quote, mentions=mentions, scope=scope, group=group)
+    content = content_of(offer, draft.text)
+    more = {key: value for key, value in content.items() if key not in ("type", "text")}
+    return encoded_size(
+        draft.text, kind=offer.kind, quote=quote and carried(quote, offer.kind), mentions=mentions, scope=scope,
+        group=group, file=(offer.name, offer.size), **more,
+    )  # fmt: skip
 
 
 async def _quoted(kit: Kit, chat: Chat, number: int) -> messages.Quoted:
     """What a reply to item `number` of this chat quotes. Raises Refused when it is none of its messages."""
-    absent = Refused(f"Item {number} is no message of {chat.ref}; use history to find the message.")
-    try:
-        found = (await kit.api.get_chat(chat.ref, around(number, 1 if chat.is_group else 0)))["chatItems"]
-    except CoreError as error:
-        if error.tag == "errorStore/chatItemNotFound":
-            raise absent from None
-        raise
-    place = next((i for i, item in enumerate(found) if messages.item_id(item) == number), None)
-    quoted = None if place is None else messages.quoted(found[place])
-    if (
-        place is None
-        or quoted is None
-        or not (not chat.is_group or await _is_of(kit, chat, number, found[place + 1 :]))
-    ):
-        raise absent
+    quoted = messages.quoted(await item_of(kit, chat, number))
+    if quoted is None:
+        raise Refused(f"Item {number} is no message of {chat.ref}; use history to find the message.")
     return quoted
-
-
-async def _is_of(kit: Kit, chat: Chat, number: int, following: list[dict[str, Any]]) -> bool:
-    """Whether a group's item belongs to this conversation: the core finds an item of any of its scopes, but
-    its neighbours are of the one that was asked. Else a private message could be quoted to the whole
-    group."""
-    following_id = messages.item_id(following[0]) if following else None
-    page = count(1) if following_id is None else before(following_id, 1)
-    items = (await kit.api.get_chat(chat.ref, page))["chatItems"]
-    return bool(items) and messages.item_id(items[-1]) == number
 
 
 async def _names(kit: Kit, chat: Chat, numbers: tuple[int, ...]) -> dict[int, str]:

@@ -43,9 +43,9 @@ class Taken:
     more: int
 
     @classmethod
-    def of(cls, arrivals: list[Arrival], limit: int, remaining: int) -> Taken:
+    def of(cls, kit: Kit, arrivals: list[Arrival], limit: int, remaining: int) -> Taken:
         """The first of `arrivals` that fit; `remaining` more are known."""
-        pairs = [(a, shown) for a in arrivals if (shown := messages.message(a.chat, a.item)) is not None]
+        pairs = [(a, shown) for a in arrivals if (shown := kit.shown(a.chat, a.item)) is not None]
         kept = messages.fitting([shown for _, shown in pairs], limit)
         return cls(kept, [a for a, _ in pairs[: len(kept)]], len(pairs) - len(kept) + remaining)
 

@@ -115,6 +115,16 @@ CALLS: dict[str, tuple[Any, Any]] = {
     ),
     "read": (lambda api, _: api.read_items("#1", [22]), lambda _: None),
     "item_info": (lambda api, _: api.item_info("#1", 25), lambda r: r),
+    "receive": (
+        lambda api, _: api.receive_file(1, "/srv/agent/files/d/direct-1.bin"),
+        lambda r: r["chatItem"],
+    ),
+    "receive_approved": (
+        lambda api, _: api.receive_file(1, "/srv/agent/files/d/u-direct.bin", approved_relays=True),
+        lambda r: r["chatItem"],
+    ),
+    "cancel_received": (lambda api, _: api.cancel_file(9), lambda _: None),
+    "description": (lambda api, _: api.file_description(1), lambda r: r["rows"][1].removeprefix("1|")),
     "connections": (lambda api, _: api.connection_ids(1), lambda r: r["rows"][1:]),
     "pending": (
         lambda api, _: api.pending_deliveries(["pk2ETkhtuXatZkEt", "OIncyUNoWA_iCo3N"]),
@@ -144,7 +154,7 @@ async def test_a_call_is_the_recorded_command_and_gives_the_core_s_own_object(na
 
 
 def test_every_recorded_example_has_a_call() -> None:
-    assert set(EXAMPLES) - {"plan_error"} == set(CALLS)
+    assert set(EXAMPLES) - {"plan_error", "receive_error"} == set(CALLS)
 
 
 @pytest.mark.parametrize("name", sorted(set(CALLS) - {"no_user", "no_link", "no_link_to_delete"}))
@@ -325,3 +335,32 @@ async def test_text_is_sent_unchanged() -> None:
     assert "\n" not in link.commands[0]
     assert "\0" not in link.commands[0]
     assert _sent_text(link.commands[0]) == text
+
+
+async def test_a_file_on_unknown_servers_is_refused_with_their_names() -> None:
+    api, _ = await _api(EXAMPLES["receive_error"])
+    with pytest.raises(CoreError) as caught:
+        await api.receive_file(1, "/x")
+    assert caught.value.tag == "error/fileNotApproved"
+    assert caught.value.error["errorType"]["unknownServers"][0].endswith("@127.0.0.1:7003")
+
+
+@pytest.mark.parametrize("path", ["", "a.txt", "approved_relays=on /a.txt", "/a ", "/a\n", " /a"])
+async def test_a_path_that_the_core_would_read_as_another_is_refused(path: str) -> None:
+    api, link = await _api()
+    with pytest.raises(Refused):
+        await api.receive_file(1, path)
+    assert link.commands == []
+
+
+async def test_a_file_that_its_sender_cancelled_in_between_is_an_error() -> None:
+    api, _ = await _api({"resp": {"type": "rcvFileAcceptedSndCancelled", "rcvFileTransfer": {}}})
+    with pytest.raises(CoreError) as caught:
+        await api.receive_file(1, "/a")
+    assert caught.value.tag == "error/fileCancelled"
+
+
+@pytest.mark.parametrize("rows", [[], ["file_descr_complete|file_descr_text", "0|chunkSize"], ["a|b", "1|"], ["a", ""]])
+async def test_a_description_that_is_not_complete_is_none(rows: list[str]) -> None:
+    api, _ = await _api({"resp": {"type": "sQLResult", "rows": rows}})
+    assert await api.file_description(7) is None

@@ -18,6 +18,7 @@ import trio
 import trio.testing
 from simplex_chat import _native
 
+from simplexmcp.core import native
 from simplexmcp.core.native import open_native
 from simplexmcp.errors import CoreError, LinkLost, Refused, UserError
 from tests.core.fakelib import LIBRARY, LibraryCore, compiled
@@ -206,8 +207,13 @@ async def test_an_answer_that_is_none_is_an_error_of_the_core(
 
 @pytest.mark.parametrize("odd", ["no json", "[]", '{"result":7}', None])
 async def test_an_event_that_is_none_is_logged_and_ignored(
-    odd: str | None, there: LibraryCore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    odd: str | None,
+    there: LibraryCore,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(native, "_RECEIVE_WAIT", 0.01)  # it rests so long after each
     async with open_native(tmp_path / "simplex") as link:
         there.say.send_nowait(odd)
         there.say.send_nowait('{"result":{"type":"after"}}')

@@ -215,7 +215,8 @@ async def test_a_card_in_which_the_core_finds_another_command_is_deleted_and_its
         assert call.result is not None
         assert call.result["status"] == "failed"
         assert "other commands in the card" in call.result["error"]
-        assert card_item(scene, "surprise")["meta"]["itemDeleted"]
+        assert card_item(scene, "taken back")["meta"]["itemDeleted"]
+        assert not any("surprise" in text for text in scene.alice.texts(scene.room))
         assert [e["event"] for e in scene.stack.audit() if e["event"] == "card-refused"] == ["card-refused"]
         await scene.tap("approve 2")
         assert scene.card("Action 2") == "Action 2 is not pending."

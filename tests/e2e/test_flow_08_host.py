@@ -18,7 +18,7 @@ async def test_flow_8_the_host_asks_its_user_and_the_server_performs_and_tells(t
     ):
         tools = {tool.name: tool for tool in (await flow.agent.client.list_tools()).tools}
         asking = {name for name, tool in tools.items() if (tool.meta or {}).get("anthropic/requiresUserInteraction")}
-        assert asking == {"connect", "send", "leave"}
+        assert asking == {"connect", "send", "download", "leave"}
         chat = (await flow.agent.call("connect", target=await helper.make_address(), wait=20))["chat"]
         await flow.tap(f"approve {chat} all")
         await flow.card("--approve host")

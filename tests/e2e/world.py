@@ -63,6 +63,11 @@ class Person:
         self.events: list[dict[str, Any]] = []
         self._changed = trio.Event()
 
+    @property
+    def changed(self) -> trio.Event:
+        """Set at the next event."""
+        return self._changed
+
     async def pump(self) -> None:
         async for event in self.api.link.events:
             self.events.append(event)
@@ -219,7 +224,10 @@ class World:
 
         async def run() -> None:
             try:
-                await serve.serve(server.options, server.stop, out=server.lines, clock=TrioClock(), on_ready=on_ready)
+                with server.stop.everything:
+                    await serve.serve(
+                        server.options, server.stop, out=server.lines, clock=TrioClock(), on_ready=on_ready
+                    )
             finally:
                 server.ended.set()
 
@@ -248,6 +256,8 @@ class World:
             async with server.agent() as agent:
                 yield Flow(self, server, alice, ref, agent)
         await server.end()
+        # No post of the server held a command that it did not mean.
+        assert not [line for line in server.lines.all if "other commands in the card" in line]
 
     async def owner(self, server: Server, person: Person) -> str:
         """Make a person the owner by the printed link; the control chat's reference there."""

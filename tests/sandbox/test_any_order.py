@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from simplexmcp.sandbox import persistence
+from simplexmcp.sandbox import files, persistence
+from simplexmcp.sandbox.relay import DEFAULT_SERVER, OTHER_SERVER
 from tests.sandbox.world import Person, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from simplexmcp.sandbox.state import Member
 
@@ -27,8 +29,9 @@ ROLES = ("owner", "admin", "moderator", "member", "observer")
 class Crowd:
     """Four people, two with the same name, who do things at random; refusals are fine, exceptions are not."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path | None = None) -> None:
         self.random = random.Random(seed)
+        self.folder = folder
         self.world = World()
         self.people: list[Person] = []
         for number, name in enumerate(NAMES):
@@ -37,12 +40,14 @@ class Crowd:
             person.do("/_create user", user)
             person.do("/_start")
             self.people.append(person)
+            if folder is not None:
+                person.do(f"/_temp_folder {folder}/tmp{number}")
         self.links: list[JsonObject] = []
 
     def act(self) -> None:
         """Somebody does something."""
         who = self.random.choice(self.people)
-        self.random.choice(DEEDS)(self, who)
+        self.random.choice(DEEDS if self.folder is None else (*DEEDS, *([_file] * 8)))(self, who)
         if self.random.random() < 0.6:
             self.world.settle()
         elif self.random.random() < 0.5:
@@ -206,6 +211,27 @@ def _outage(crowd: Crowd, who: Person) -> None:
         crowd.command(who, crowd.random.choice(("/_stop", "/_start", "/_start")))
 
 
+def _file(crowd: Crowd, who: Person) -> None:
+    """Somebody sends a file, or does something to one; now and then the servers are down."""
+    assert crowd.folder is not None
+    source = crowd.folder / f"source{crowd.random.randrange(3)}.bin"
+    source.write_bytes(bytes(crowd.random.choice((0, 700, 3_000_000))))
+    message = {"msgContent": {"type": "file", "text": "file"}, "fileSource": {"filePath": str(source)}}
+    number = crowd.random.choice([*who.core.state.files, 1])
+    deed = crowd.random.randrange(8)
+    if deed < 3:
+        crowd.command(who, f"/_send {crowd.ref(who)} json", [message])
+    elif deed < 5:
+        approved = crowd.random.choice(("", " approved_relays=on"))
+        crowd.command(who, f"/freceive {number}{approved} {crowd.folder}/{crowd.random.randrange(10**6)}")
+    elif deed == 5:
+        crowd.command(who, f"/fcancel {number}")
+    elif deed == 6:
+        crowd.command(who, f"/xftp {crowd.random.choice((DEFAULT_SERVER, OTHER_SERVER))}")
+    else:
+        crowd.random.choice((crowd.world.network.files.down, crowd.world.network.files.up))()
+
+
 def _switch(crowd: Crowd, who: Person) -> None:
     if len(who.core.state.users) == 1:
         user = {"profile": {"displayName": "Other", "fullName": ""}, "pastTimestamp": False}
@@ -239,6 +265,8 @@ def _check(person: Person) -> None:
     assert all(contact.profile_id in state.profiles for contact in state.contacts.values())
     known = {f"@{n}" for n in state.contacts} | {f"#{n}" for n in state.groups}
     assert all(item.chat in known for item in state.items.values())
+    owners = {row.item_id: row.file_id for row in state.files.values() if row.item_id is not None}
+    assert owners == {item.item_id: item.file for item in state.items.values() if item.file is not None}
     shared = [(item.chat, item.shared_id) for item in state.items.values() if item.shared_id is not None]
     assert len(shared) == len(set(shared)), "a message came twice"
 
@@ -297,6 +325,25 @@ def test_a_restart_in_the_middle_changes_nothing(seed: int, tmp_path: Any) -> No
     persistence.save(crowd.world.network, path)
     again = persistence.load(path, crowd.world.clock)
     assert persistence.dump(again) == persistence.dump(crowd.world.network)
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_files_of_whatever_happens_to_them_end_whole_or_not_at_all(seed: int, tmp_path: Path) -> None:
+    crowd = Crowd(seed, tmp_path)
+    crowd.links.append(crowd.world.group(crowd.people[0], "Team", *crowd.people[1:]))
+    for _ in range(120):
+        crowd.act()
+    crowd.world.network.relay_up()
+    crowd.world.network.files.up()
+    for person in crowd.people:
+        person.core.command("/_start")
+    crowd.world.settle()
+    for person in crowd.people:
+        _check(person)
+        for row in person.core.state.files.values():
+            if row.status["type"] == "rcvComplete":
+                assert files.real_path(person.core, row.path or "").stat().st_size == row.size
+    assert not [path for folder in tmp_path.glob("tmp*") for path in folder.iterdir()]
 
 
 CURRENT = ("complete", "connected", "creator")

@@ -66,6 +66,26 @@ def test_a_message_reaches_members_that_are_not_connected_to_its_author_yet_thro
     assert len([t for t in bob.texts("#1") if t == "is anybody here?"]) == 1
 
 
+def test_nothing_that_two_members_say_is_lost_or_doubled_while_they_are_being_connected() -> None:
+    world = World()
+    agent, bob, carol = world.person("My Agent"), world.person("Bob"), world.person("Carol")
+    link = world.group(agent, "Team", bob)
+    carol.do(f"/_connect 1 {link['connFullLink']} {link['connShortLink']}")
+    said: dict[str, list[str]] = {"Bob": [], "Carol": []}
+    for moment in range(60):
+        world.now += 0.01
+        world.network.deliver()
+        for person, other in ((bob, "Carol"), (carol, "Bob")):
+            if person.do("/_groups 1")["groups"] and other in person.members():
+                said[other].append(f"to {other} at {moment}")
+                person.say("#1", said[other][-1])
+    world.settle()
+    assert bob.got("connectedToGroupMember")
+    assert len(said["Bob"]) > 30
+    for listener, name in ((bob, "Bob"), (carol, "Carol")):
+        assert sorted(t for t in listener.texts("#1") if t.startswith(f"to {name} ")) == sorted(said[name])
+
+
 def test_a_new_role_is_known_to_everybody_and_a_member_may_not_give_roles() -> None:
     world = World()
     agent, bob, carol = world.person("My Agent"), world.person("Bob"), world.person("Carol")

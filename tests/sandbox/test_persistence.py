@@ -91,7 +91,7 @@ def test_the_file_is_for_its_owner_only_and_replaced_as_a_whole(tmp_path: Path) 
     persistence.save(_busy().network, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["net.json"]
-    assert json.loads(path.read_text())["format"] == 1
+    assert json.loads(path.read_text())["format"] == 2
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
 
 from tests.sandbox.world import Person, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JsonObject = dict[str, Any]
 
 
 def _world() -> tuple[World, Person]:
@@ -128,3 +136,46 @@ def test_two_users_and_the_population_do_not_talk_for_ever() -> None:
     began = world.now
     world.settle()
     assert world.now - began < 30
+
+
+def _send_file(agent: Person, ref: str, path: Path, text: str = "") -> None:
+    message = {"msgContent": {"type": "file", "text": text}, "fileSource": {"filePath": str(path)}}
+    agent.do(f"/_send {ref} json", [message])
+
+
+def _receive(world: World, agent: Person, ref: str, target: Path) -> JsonObject:
+    """Receive the newest file of a chat; its item."""
+    item: JsonObject = [i for i in agent.chat(ref)["chatItems"] if "file" in i][-1]
+    agent.do(f"/freceive {item['file']['fileId']} {target}")
+    world.settle()
+    return item
+
+
+def test_the_echo_bot_sends_back_a_file(tmp_path: Path) -> None:
+    world, agent = _world()
+    agent.do(f"/_temp_folder {tmp_path}/tmp")
+    ref = _connect(world, agent, "@echo.simplex")
+    path, target = tmp_path / "notes.txt", tmp_path / "back.txt"
+    path.write_text("a\nb\n" * 9000)
+    _send_file(agent, ref, path, "keep this")
+    world.settle()
+    item = _receive(world, agent, ref, target)
+    assert item["chatDir"]["type"] == "directRcv"
+    assert item["meta"]["itemText"] == "keep this"
+    assert target.read_bytes() == path.read_bytes()
+    assert len([i for i in agent.chat(ref)["chatItems"] if "file" in i]) == 2
+
+
+def test_a_member_of_the_group_sends_its_map_to_who_asks_for_it(tmp_path: Path) -> None:
+    world, agent = _world()
+    agent.do(f"/_temp_folder {tmp_path}/tmp")
+    world.join(agent, {"connShortLink": world.network.directory()["trail"]["short"]})
+    agent.say("#1", "@Juniper do you have a map?", mentions={"Juniper": agent.member_id("Juniper")})
+    world.settle()
+    item = _receive(world, agent, "#1", tmp_path / "map.png")
+    assert item["content"]["msgContent"]["type"] == "image"
+    assert item["content"]["msgContent"]["image"].startswith("data:image/png;base64,")
+    assert item["file"]["fileName"] == "trail-map.png"
+    with Image.open(tmp_path / "map.png") as picture:
+        picture.load()
+        assert picture.size == (480, 320)

@@ -75,7 +75,6 @@ def test_what_is_no_command_is_a_parse_error_that_does_not_say_where(command: st
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ('/_send #1 json [{"msgContent":{"type":"file","text":""},"fileSource":{"filePath":"a"}}]', "files"),
         ("/_forward #1 @4 1", "/_forward"),
         ("/sql chat SELECT * FROM users", "SQL"),
         ("/_invite member contact @4 text hi", "/_invite"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from simplexmcp.core.api import ChatApi
+from simplexmcp.files.room import FileRoom
 from simplexmcp.sandbox.link import open_sandbox
 from simplexmcp.standing import StandingApprovals
 from simplexmcp.tools import AgentTools
@@ -90,7 +91,9 @@ class Simulation:
         self.actions.standing = StandingApprovals(
             self.api, self.desk.board, fakes.TrioClock(), enabled=mode == "requests"
         )
+        self.actions.files = self.actions.standing.of_files()
         self.tools: AgentTools
+        self.files: FileRoom
 
     def person(self, name: str, *, bot: bool = False) -> Person:
         return Person(self.network, name, bot=bot)
@@ -104,6 +107,7 @@ class Simulation:
 
     async def pump(self) -> None:
         async for event in self.link.events:
+            self.files.on_event(event)
             self.watch.on_event(event)
             self.tools.on_event(event)
 
@@ -125,8 +129,10 @@ async def simulation(folder: Path, mode: str = "requests") -> AsyncIterator[Simu
         world = Simulation(link, folder, mode)
         await world.api.create_user("My Agent")
         await world.api.start()
-        world.tools = AgentTools(world.api, world.actions, world.watch, fakes.TrioClock())
+        world.files = FileRoom(world.api, folder, world.desk.audit, fakes.TrioClock(), fakes.News())
+        world.tools = AgentTools(world.api, world.actions, world.watch, fakes.TrioClock(), world.files)
         async with world.desk.running(), trio.open_nursery() as nursery:
+            await nursery.start(world.files.run)
             nursery.start_soon(world.pump)
             nursery.start_soon(world.owner)
             yield world

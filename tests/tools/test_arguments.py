@@ -16,7 +16,23 @@ from simplexmcp.tools import arguments
     ("model", "given_", "sentence"),
     [
         (arguments.Send, {}, "`chat` is missing."),
-        (arguments.Send, {"chat": "@4", "text": "t", "file": "/x"}, "`file` is not an argument of send."),
+        (arguments.Send, {"chat": "@4"}, "`text` is missing."),
+        (arguments.Send, {"chat": "@4", "text": ""}, "`text` must not be empty."),
+        (arguments.Send, {"chat": "@4", "file": ""}, "`file` must not be empty."),
+        (arguments.Send, {"chat": "@4", "file": "/x" * 3000}, "`file` must have at most 4096 characters."),
+        (
+            arguments.Send,
+            {"chat": "@4", "text": "t", "as": "image"},
+            "`as` says how a file is shown; give its path in `file` too.",
+        ),
+        (
+            arguments.Send,
+            {"chat": "@4", "file": "/x", "as": "gif"},
+            "`as` must be one of 'auto', 'image', 'video', 'voice' or 'file'.",
+        ),
+        (arguments.Send, {"chat": "@4", "file": "/x", "as_": "file"}, "`as_` is not an argument of send."),
+        (arguments.Download, {"chat": "@4"}, "`item` is missing."),
+        (arguments.Download, {"chat": "@4", "item": 0}, "`item` must be at least 1."),
         (arguments.Send, {"chat": "@4", "text": 5}, "`text` must be a text."),
         (arguments.Send, {"chat": "@4", "text": "t", "wait": 86401}, "`wait` must be at most 86400."),
         (arguments.Send, {"chat": "@4", "text": "t", "wait": "soon"}, "`wait` must be a number."),
@@ -60,6 +76,9 @@ def test_defaults_are_those_of_the_product() -> None:
     assert (connect.message, connect.incognito, connect.wait, connect.idle, connect.limit) == (None, False, 60, 5, 50)
     send = arguments.checked(arguments.Send, {"chat": "@4", "text": "t"})
     assert (send.reply_to, send.mention, send.wait, send.idle, send.limit) == (None, (), 0, 5, 50)
+    assert (send.file, send.as_) == (None, "auto")
+    assert arguments.checked(arguments.Send, {"chat": "@4", "file": "/x"}).text == ""
+    assert arguments.checked(arguments.Download, {"chat": "@4", "item": 3}).wait == 60
     receive = arguments.checked(arguments.Receive, {})
     assert (receive.chat, receive.wait, receive.limit) == (None, 0, 50)
     assert arguments.checked(arguments.Receive, {"chat": None}).chat is None
@@ -87,6 +106,7 @@ def test_schemas_are_plain_objects_that_allow_nothing_else() -> None:
         arguments.Send,
         arguments.Receive,
         arguments.History,
+        arguments.Download,
         arguments.Leave,
         arguments.ListChats,
     ):
@@ -95,6 +115,7 @@ def test_schemas_are_plain_objects_that_allow_nothing_else() -> None:
         assert "title" not in str(schema)
         assert "anyOf" not in str(schema)
     send = arguments.schema(arguments.Send)
-    assert send["required"] == ["chat", "text"]
+    assert send["required"] == ["chat"]
+    assert send["properties"]["as"]["enum"] == ["auto", "image", "video", "voice", "file"]
     assert send["properties"]["reply_to"]["type"] == "integer"
     assert send["properties"]["mention"]["maxItems"] == 3

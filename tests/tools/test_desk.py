@@ -17,7 +17,7 @@ async def test_the_tools_are_described_in_an_order_that_stays(tmp_path: Path) ->
     world = World(tmp_path)
     async with world.running():
         infos = world.tools.describe()
-        assert [info.name for info in infos] == ["connect", "send", "receive", "list", "history", "leave"]
+        assert [info.name for info in infos] == ["connect", "send", "receive", "list", "history", "download", "leave"]
         assert {info.name for info in infos if info.hints.read_only} == {"list", "history"}
         assert {info.name for info in infos if info.hints.destructive} == {"leave"}
         assert all(info.meta == {} for info in infos)
@@ -29,7 +29,7 @@ async def test_in_mode_host_the_actions_ask_the_hosts_user(tmp_path: Path) -> No
     world = World(tmp_path, mode="host")
     async with world.running():
         asking = {info.name for info in world.tools.describe() if info.meta}
-        assert asking == {"connect", "send", "leave"}
+        assert asking == {"connect", "send", "download", "leave"}
         assert {tuple(info.meta.items()) for info in world.tools.describe() if info.meta} == {
             (("anthropic/requiresUserInteraction", True),)
         }

@@ -13,6 +13,7 @@ import trio
 
 from simplexmcp.core.api import ChatApi
 from simplexmcp.errors import CoreError
+from simplexmcp.files.room import FileRoom
 from simplexmcp.standing import StandingApprovals
 from simplexmcp.tools import AgentTools
 from simplexmcp.watch import Watch
@@ -353,22 +354,26 @@ class FakeCore:
 class World:
     """The tools on the small core, with real actions and a control chat that keeps its cards."""
 
-    def __init__(self, folder: Path, mode: str = "requests") -> None:
-        self.core = FakeCore()
+    def __init__(self, folder: Path, mode: str = "requests", core: FakeCore | None = None) -> None:
+        self.core = core or FakeCore()
         self.api = ChatApi(self.core)  # type: ignore[arg-type]
         self.watch = Watch()
         self.desk = fakes.Desk(folder, mode)
         self.actions, self.board = self.desk.actions, self.desk.board
         self.actions.standing = StandingApprovals(self.api, self.board, fakes.TrioClock(), enabled=mode == "requests")
+        self.actions.files = self.actions.standing.of_files()
+        self.news = fakes.News()
+        self.files = FileRoom(self.api, folder, self.desk.audit, fakes.TrioClock(), self.news)
         self.tools: AgentTools
         self.nursery: trio.Nursery
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[World]:
         await self.api.active_user()
-        self.tools = AgentTools(self.api, self.actions, self.watch, fakes.TrioClock())
-        self.core.listeners += [self.watch.on_event, self.tools.on_event]
+        self.tools = AgentTools(self.api, self.actions, self.watch, fakes.TrioClock(), self.files)
+        self.core.listeners += [self.files.on_event, self.watch.on_event, self.tools.on_event]
         async with self.desk.running(), trio.open_nursery() as self.nursery:
+            await self.nursery.start(self.files.run)
             yield self
             self.nursery.cancel_scope.cancel()
 

@@ -21,7 +21,7 @@ RANDOM = frozenset((
     "xContactId", "agentInvitationId", "pccAgentConnId", "businessId", "customerId", "welcomeSharedMsgId",
     "requestSharedMsgId", "agentRcvFileId", "agentSndFileId", "publicGroupId", "deletedRcvQueues", "connectionCode",
     "connFullLink", "connShortLink", "viaGroupLinkUri", "memberPubKey", "contactLink", "groupLink", "groupKeys",
-    "fileDescrText", "serverAddress", "brokerAddress", "relayServer", "proxyServer",
+    "fileDescrText", "privateSndFileDescr", "rcvURIs", "serverAddress", "brokerAddress", "relayServer", "proxyServer",
 ))  # fmt: skip
 NUMBERS = {
     "itemId": "item", "chatItemId": "item", "minUnreadItemId": "item",

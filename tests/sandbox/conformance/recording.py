@@ -50,10 +50,9 @@ class Event:
     body: dict[str, Any]
 
     @property
-    def about_a_file(self) -> bool:
-        """Whether it would not come without the file that was sent: nobody waits for it in a replay."""
-        items = self.body.get("chatItems") or [self.body.get("chatItem") or {}]
-        return "File" in self.body["type"] or any("file" in item.get("chatItem", {}) for item in items)
+    def is_progress(self) -> bool:
+        """Whether it is one of many that say how far a file is: nobody counts them."""
+        return "Progress" in self.body["type"]
 
     @property
     def source(self) -> str:
@@ -151,11 +150,40 @@ def settled(event: dict[str, Any]) -> list[tuple[str, int | None, dict[str, Any]
     kind = event["type"]
     if kind in ROUTINE:
         return []
+    if "File" in kind:
+        return _of_a_file(event)
     if kind != "chatItemsStatusesUpdated":
         return [(_chat(event), None, event)]
-    single = [{**event, "chatItems": [item]} for item in event["chatItems"]]
+    single = [{**event, "chatItems": [_without_upload(item)]} for item in event["chatItems"]]
     metas = [(e, e["chatItems"][0]["chatItem"]["meta"]) for e in single]
     return [(_chat(e), m["itemId"], e) for e, m in metas if m["itemStatus"].get("sndProgress") != "partial"]
+
+
+def _of_a_file(event: dict[str, Any]) -> list[tuple[str, int | None, dict[str, Any]]]:
+    """The events of a file have an order of their own; of its progress only the end is determined. How far its message
+    is meanwhile is not."""
+    if "Progress" in event["type"]:
+        sizes = [event[key] for key in ("sentSize", "receivedSize", "totalSize") if key in event]
+        if sizes[0] != sizes[1]:
+            return []
+    out = dict(event)
+    for key in ("chatItem", "chatItem_"):
+        if key in event and not event["type"].startswith("rcv"):
+            item = event[key]["chatItem"]
+            meta = {k: v for k, v in item["meta"].items() if k not in ("itemStatus", "sentViaProxy")}
+            out[key] = {**event[key], "chatItem": {**item, "meta": {**meta, "itemStatus": {"type": "any"}}}}
+    transfer = event.get("rcvFileTransfer") or event.get("fileTransferMeta")
+    number = event["chatItem"]["chatItem"]["file"]["fileId"] if transfer is None else transfer["fileId"]
+    return [(f"file {number}", None, out)]
+
+
+def _without_upload(item: dict[str, Any]) -> dict[str, Any]:
+    """An own item without the state of its upload, which goes on beside the message."""
+    file = item["chatItem"].get("file")
+    if file is None or not file["fileStatus"]["type"].startswith("snd"):
+        return item
+    file = {**file, "fileStatus": {"type": "any"}}
+    return {**item, "chatItem": {**item["chatItem"], "file": file}}
 
 
 def _chat(event: dict[str, Any]) -> str:

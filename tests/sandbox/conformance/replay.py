@@ -7,14 +7,18 @@ quiet.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from simplexmcp.sandbox.network import Network
 from tests.sandbox.conformance.compare import Mapping, differences
+from tests.sandbox.conformance.disk import Disk
 from tests.sandbox.conformance.recording import Act, Event, Recording, settled
 from tests.sandbox.conformance.rewriting import links, rewritten
 from tests.sandbox.conformance.world import CUT, LONGEST, ONLY, PEOPLE, USERLESS, WORLD
@@ -66,8 +70,9 @@ class _Stream:
 
 
 class _Replay:
-    def __init__(self, recording: Recording, phase: float, network: Network | None) -> None:
+    def __init__(self, recording: Recording, phase: float, network: Network | None, disk: Disk) -> None:
         self.recording = recording
+        self.disk = disk
         self.start = START + phase
         self.now = self.start
         self.network = network or Network(lambda: self.now, population=False, seed="replay")
@@ -81,6 +86,7 @@ class _Replay:
         self.unseen: list[str] = []
         self.step = ""
         self.line = 0
+        (disk.root / "mnt").mkdir()
         for name in recording.cores:
             self._open(name)
         self._quiet()
@@ -90,6 +96,8 @@ class _Replay:
 
     def _open(self, name: str) -> None:
         core = self.network.core(name)
+        core.temp_folder = self.disk.folder(name, "tmp")
+        self.disk.folder(name, "files/d")
         core.subscribe(lambda event: self._heard(name, event))
         if (self.recording.name, name) not in USERLESS:
             profile = json.dumps({"profile": PEOPLE[name], "pastTimestamp": False})
@@ -98,11 +106,12 @@ class _Replay:
                 assert answer["type"] in ("activeUser", "chatStarted"), answer
 
     def _heard(self, name: str, said: dict[str, Any]) -> None:
+        said = self.disk.back(said)
         self.outcome.said.append(("events", said))
         for chat, item, body in settled(said):
             event = Event(self.line, self.step, name, self._recorded_chat(name, chat), item, body)
             self._keep(event).simulated.append(event)
-            self.counts[name] += 1
+            self.counts[name] += not event.is_progress
 
     def _recorded_chat(self, core: str, chat: str) -> str:
         """The reference by which a chat of the simulated core is called in the recording."""
@@ -129,7 +138,7 @@ class _Replay:
         """Work until every core has said what it said in the recording before `line`."""
         while self.pending and self.pending[0].line < line:
             event = self.pending.popleft()
-            self.wanted[event.core] += not event.about_a_file
+            self.wanted[event.core] += not event.is_progress
             self._keep(event).recorded.append(event)
         for _ in range(100_000):
             if self._enough():
@@ -173,6 +182,13 @@ class _Replay:
     def _world(self, what: str, *whom: str) -> None:
         if what == "relay":
             self.network.relay_up(whom[0] == "up")
+        elif what == "file server":
+            servers = self.network.files
+            {"down": servers.down, "up": servers.up, "empty": servers.remove_all}[whom[0]]()
+        elif what == "chunks take":
+            self.network.faults.chunk_seconds = float(whom[0])
+        elif what == "other file system":
+            self.network.faults.download_errors[whom[0]] = errno.EXDEV
         elif what == "send":
             core, chat, *texts = whom
             texts = [self.recording.longest() if text == LONGEST else text for text in texts]
@@ -185,7 +201,8 @@ class _Replay:
     def _command(self, act: Act, command: str) -> None:
         self._learn()
         self._guess(command)
-        answer = self.network.core(act.core).command(rewritten(act.core, command, self.mapping))
+        given = self.disk.command(act.core, rewritten(act.core, command, self.mapping), act.answer)
+        answer = self.disk.back(self.network.core(act.core).command(given))
         self.outcome.said.append(("responses", answer))
         if act.answer is None:
             self.unseen += links(json.dumps(answer))
@@ -262,7 +279,8 @@ def _sign(event: Event) -> str:
     """What an event is about, in a few words: two events with different words are never the same event."""
     body = event.body
     if "chatItems" not in body and "chatItem" not in body:
-        return str(body["type"])
+        sizes = [body[key] for key in ("sentSize", "receivedSize") if key in body]
+        return " ".join(str(part) for part in (body["type"], *sizes))
     items = body["chatItems"] if "chatItems" in body else [body["chatItem"]]
     return f"{body['type']} {'; '.join(_item(i['chatItem']) for i in items)}"
 
@@ -277,4 +295,5 @@ def _item(item: dict[str, Any]) -> str:
 
 def replay(recording: Recording, *, phase: float = 0.0, network: Network | None = None) -> Outcome:
     """Replay a recording from `phase` seconds after a whole second on, in a fresh network unless one is given."""
-    return _Replay(recording, phase, network).run()
+    with TemporaryDirectory(prefix="replay-") as folder:
+        return _Replay(recording, phase, network, Disk(Path(folder))).run()

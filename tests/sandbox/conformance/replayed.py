@@ -12,10 +12,11 @@ __all__ = ["RECORDINGS", "replayed", "unknown"]
 
 RECORDINGS = (
     "01-first-start-lib", "01b-first-start-ws", "02-connect", "02b-cards-sql", "03-join", "04-send", "04b-size-limits",
-    "05-read", "06-custom-data", "07-leave-delete", "08-owners", "08b-owner-leaves", "10-restart", "12-websocket",
-    "13-ids", "14-misc", "15-more", "15b-lib", "15c-deleted-unread",
+    "05-read", "06-custom-data", "07-leave-delete", "08-owners", "08b-owner-leaves", "09a-files", "09b-files",
+    "09c-files", "09d-files", "09e-xftp-down", "10-restart", "12-websocket", "13-ids", "14-misc", "15-more",
+    "15b-lib", "15c-deleted-unread",
 )  # fmt: skip
-"""All recordings but those of channels and files, which the sandbox does not model."""
+"""All recordings but that of a channel, which the sandbox does not model."""
 
 
 PHASES = (0.0, 0.5, 0.1, 0.6, 0.2, 0.7, 0.3, 0.8, 0.4, 0.9)

@@ -25,6 +25,7 @@ _ITEMS = re.compile(
 )
 _MEMBERS = re.compile(r"(/_(?:member role|remove|block|accept member|create member contact) #\d+ )([\d,]+)")
 _REQUESTS = re.compile(r"(/_(?:accept|reject)(?: incognito=\w+)? )(\d+)$")
+_FILES = re.compile(r"(/(?:freceive|fcancel|fstatus) |r\.file_id = )(\d+)")
 _ADDED = re.compile(r"(/_add #\d+ )(\d+)")
 _PAGES = re.compile(r"( (?:after|around|before)=)(\d+)")
 _REFS = re.compile(r"( [@#:])(\d+)")
@@ -34,7 +35,7 @@ _MENTIONED = re.compile(r"(: ?)(\d+)")
 _MENTIONS = re.compile(r'("mentions": ?\{)([^}]*)(?=\})')
 _IN_HEAD = (
     (_ITEMS, "item"), (_MEMBERS, "member"), (_REQUESTS, "request"), (_ADDED, "contact"), (_PAGES, "item"),
-    (_SUPPORT, "member"),
+    (_SUPPORT, "member"), (_FILES, "file"),
 )  # fmt: skip
 
 

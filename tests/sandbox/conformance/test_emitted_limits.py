@@ -12,6 +12,7 @@ from tests.sandbox.conformance.pair import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 LIMITS = oracle("size-limits")
 NAMES = oracle("valid-names")
@@ -70,15 +71,26 @@ def test_every_measured_kind_of_message_is_tried_here() -> None:
     assert {*SENDERS, *FILES, "text ttl=86400, direct"} == LIMITS.keys()
 
 
-def test_messages_with_a_file_or_a_time_to_live_are_refused_as_not_modelled() -> None:
+def test_messages_with_a_time_to_live_are_refused_as_not_modelled() -> None:
     pair = Pair()
-    answers = [
-        pair.send("agent", pair.direct, "x", " ttl=86400"),
-        pair.send("agent", pair.direct, "x", fileSource={"filePath": "/tmp/a.txt"}),
-        pair.send("agent", "#1", "x", fileSource={"filePath": "/tmp/a.txt"}),
-    ]
-    for answer in answers:
-        assert _tag(answer).startswith("commandError: the sandbox does not model ")
+    answer = pair.send("agent", pair.direct, "x", " ttl=86400")
+    assert _tag(answer).startswith("commandError: the sandbox does not model ")
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_largest_caption_is_sent_and_one_byte_more_is_refused(kind: str, tmp_path: Path) -> None:
+    pair = Pair()
+    path = tmp_path / "a.txt"
+    path.write_bytes(bytes(1000))
+    content: dict[str, Any] = {"type": "file"}
+    if kind.startswith("image"):
+        content = {"type": "image", "image": "data:" + "x" * 95}
+    source = {"filePath": str(path)}
+    largest = LIMITS[kind]["largest_text"]
+    to = "#1" if kind.endswith("group") else pair.direct
+    for length in (largest, largest + 1):
+        answer = pair.send("agent", to, "", msgContent={**content, "text": "x" * length}, fileSource=source)
+        assert answer["type"] == ("newChatItems" if length == largest else "chatCmdError"), answer
 
 
 @pytest.mark.parametrize("kind", SENDERS)
