@@ -28,7 +28,7 @@ demo: $(VENV)/run.done
 	@$(BIN)/python -m simplexmcp.demo $(if $(KEEP),--keep)
 
 test: $(VENV)/test.done
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(VENV)/check.done
 	@$(BIN)/ruff format --check .
