@@ -524,6 +524,7 @@ CASES: dict[str, Requirement] = {
     ),
     "S33": _r(
         "No standing approval carries a file that the agent sends.",
+        "e2e/test_files_property.py::test_s33_no_file_comes_or_goes_without_a_word_for_it",
         f"{_SEND_FILE}test_s33_no_standing_approval_of_messages_carries_a_file",
         "test_standing_files.py::test_an_approval_of_messages_carries_no_download",
         "test_standing_files.py::test_approve_all_leaves_a_pending_download_and_a_pending_file",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simplexmcp.clock import Clock
     from simplexmcp.core.api import ChatApi
     from simplexmcp.core.link import Event
+    from simplexmcp.files.offer import FileOffer, SentCopy
 
 __all__ = ["FileRoom", "News"]
 
@@ -130,6 +131,11 @@ class FileRoom:
         if (path, reason) not in self._told and len(self._told) <= _TOLD:
             self._told[path, reason] = now
             self.news.refused(path, reason, last=len(self._told) > _TOLD)
+
+    def sent(self, ref: str, file_id: int, offer: FileOffer, copy: SentCopy) -> None:
+        """The core took a file to send it to chat `ref`: which bytes went is in the audit log."""
+        self._audit.write("file-sent", chat=ref, path=offer.path, kind=offer.kind, size=copy.size, sha256=offer.sha256)
+        self.uploads.track(file_id, copy, ref)
 
     def _upload_failed(self, line: str) -> None:
         self._audit.write("upload-failed", error=line)

@@ -44,13 +44,13 @@ class Parcel:
     """A message's file on its way: the copy that is sent, and the message that carries it."""
 
     def __init__(self, kit: Kit, ref: str, offer: FileOffer, copy: SentCopy, text: str) -> None:
-        self._kit, self._ref, self._copy = kit, ref, copy
+        self._kit, self._ref, self._offer, self._copy = kit, ref, offer, copy
         self.composed: dict[str, Any] = composed_file(offer, copy, text)
 
     def sent(self, entry: dict[str, Any]) -> None:
         """The core took it as `entry` (`chatInfo`, `chatItem`): the copy stays until it is uploaded."""
         if (file := messages.file_of(entry.get("chatItem"))) is not None:
-            self._kit.files.uploads.track(file.file_id, self._copy, self._ref)
+            self._kit.files.sent(self._ref, file.file_id, self._offer, self._copy)
 
 
 @asynccontextmanager

@@ -35,6 +35,8 @@ _SENTENCES = {
     "error/groupMemberNotFound": "There is no such member in this group.",
     "errorStore/groupMemberNotFound": "There is no such member in this group.",
     "errorStore/largeMsg": "The text is too long for one message; send it in parts.",
+    "error/fileNotFound": "The core does not find the file: files are sent only by a core that runs on this computer.",
+    "error/fileSize": "The file is larger than the core sends.",
     "errorStore/invalidQuote": "The message to reply to was deleted, or is no message.",
     "errorStore/chatItemNotFound": "There is no such item in this chat.",
     "errorStore/invalidMention": "The core does not find the mentioned names in the text.",
@@ -43,6 +45,12 @@ _SENTENCES = {
     "error/connReqMessageProhibited": "A request to join a group carries no message; connect without `message`.",
     "errorAgent/SMP/AUTH": "The link was deleted, or it is a one-time link that was used.",
     "errorAgent/NO_NAME_SERVERS": "No relay of this core looks up SimpleX names; use a link.",
+}
+_COMMAND_ERRORS = {
+    "not current member": "The agent is no current member of this group, so no message can be sent.",
+    "feature not allowed Files and media": "This chat does not allow files.",
+    "feature not allowed Voice messages": "This chat does not allow voice messages; send it as file.",
+    "feature not allowed SimpleX links": "This chat does not allow SimpleX links.",
 }
 _FAMILIES = (
     ("error/simplexDomainNotReady", "This SimpleX name leads to no usable link."),
@@ -60,8 +68,10 @@ def sentence(error: CoreError) -> str:
         return "There is no such chat; call list to see the chats."
     if known := _SENTENCES.get(error.tag):
         return known
-    if error.tag == "error/commandError" and "not current member" in str(error):
-        return "The agent is no current member of this group, so no message can be sent."
+    if error.tag == "error/commandError":
+        for said, meaning in _COMMAND_ERRORS.items():
+            if said in str(error):
+                return meaning
     if family := next((text for start, text in _FAMILIES if error.tag.startswith(start)), None):
         return family
     if error.tag.startswith("errorAgent/") and any(part in _NETWORK for part in error.tag.split("/")):

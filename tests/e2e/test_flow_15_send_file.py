@@ -11,8 +11,9 @@ import trio
 from PIL import Image
 
 from simplexmcp import messages
+from simplexmcp.audit import read_audit
 from simplexmcp.core.api import count
-from tests.e2e.filing import REPORT, filing, newest_file, picture, take
+from tests.e2e.filing import REPORT, digest, filing, newest_file, picture, take
 from tests.files.movies import movie
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ async def test_flow_15_a_file_is_shown_approved_and_sent_as_it_is(tmp_path: Path
         assert (file.name, file.size, file.kind) == ("report.pdf", len(REPORT), "file")
         await until_no_copies(scene)
         assert path.read_bytes() == REPORT
+        [entry] = [e for e in read_audit(scene.data / "audit.jsonl") if e["event"] == "file-sent"]
+        assert (entry["path"], entry["size"], entry["sha256"]) == (str(path), len(REPORT), digest(path))
 
 
 async def test_flow_15_a_picture_is_shown_on_the_card_and_sent_without_metadata(tmp_path: Path) -> None:
@@ -222,6 +225,17 @@ async def test_flow_15_a_caption_that_is_too_long_is_refused_before_anything_is_
         assert (await scene.agent.call("list"))["actions"] == []
         assert "give its path" in (await scene.agent.call("send", chat=scene.chat, text="x", **{"as": "file"}))["error"]
         assert copies(scene) == []
+
+
+async def test_flow_15_a_chat_that_allows_no_files_says_so(tmp_path: Path) -> None:
+    async with filing(tmp_path) as scene:
+        profile = {"displayName": "Trail", "fullName": "", "groupPreferences": {"files": {"enable": "off"}}}
+        await scene.bob.api.update_group_profile(int(scene.group[1:]), profile)
+        await scene.bob.say(scene.group, "no files")
+        await scene.newest_item(lambda shown: shown["text"] == "no files")
+        result = await send(scene, f"approve {scene.chat} 2", file=str(scene.file()))
+        assert (result["status"], result["error"]) == ("failed", "This chat does not allow files.")
+        await until_no_copies(scene)
 
 
 async def test_flow_15_a_voice_message_is_sent_as_one(tmp_path: Path) -> None:
