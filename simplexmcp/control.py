@@ -16,7 +16,8 @@ from simplexmcp import cards, commands
 from simplexmcp.core.api import after, around, count, initial
 from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, LinkLost, Refused
-from simplexmcp.owners import Member, member_of
+from simplexmcp.owners import OwnerRule, Roster, member_of
+from simplexmcp.said import commands_in, why_no_command
 from simplexmcp.standing import KEY
 from simplexmcp.terminal import printable
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from simplexmcp.audit import Audit
     from simplexmcp.core.api import ChatApi, Wire
     from simplexmcp.core.link import Event
+    from simplexmcp.owners import Member
     from simplexmcp.standing import Approver
 
-__all__ = ["ControlChat", "Decider", "OwnerRule", "commands_in"]
+__all__ = ["ControlChat", "Decider"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,20 +53,6 @@ class Decider(Protocol):
 
 
 @final
-class OwnerRule:
-    """Who of the people in the chat approves: every owner (`listed` None), nobody yet (empty: `--owners` alone), or the
-    owners among these member IDs."""
-
-    def __init__(self, listed: frozenset[str] | None = None) -> None:
-        self.listed = listed
-
-    def approves(self, member: Member) -> bool:
-        """Whether this member may decide."""
-        mine = self.listed is None or member.member_id in self.listed
-        return mine and member.person and member.current and member.role == "owner"
-
-
-@final
 class ControlChat:
     """The control chat of this agent: group `group_id` of the core."""
 
@@ -72,7 +60,7 @@ class ControlChat:
         self, api: ChatApi, group: Wire, rule: OwnerRule, audit: Audit, out: Callable[[str], None], *,
         restart: str = "--owners",
     ) -> None:  # fmt: skip
-        self._api, self._audit, self._out, self.rule = api, audit, out, rule
+        self._api, self._audit, self._out, self._roster = api, audit, out, Roster(rule)
         self.group_id = int(group["groupId"])
         self.ref = f"#{self.group_id}"
         self.member_id = str((group.get("membership") or {}).get("memberId", ""))
@@ -84,8 +72,6 @@ class ControlChat:
         self._next = number if isinstance(number, int) and number > 0 else 1
         self._stored = self._next
         self._counter = trio.Lock()
-        self.members: dict[str, Member] = {}
-        self._doubted: set[str] = set()  # an event said that they decide no more; the list was not read yet
         self._restart = restart
         self._inward, self._queue = trio.open_memory_channel[Any](math.inf)
         self._seen: dict[int, None] = {}
@@ -95,41 +81,36 @@ class ControlChat:
 
     # Owners
 
+    @property
+    def rule(self) -> OwnerRule:
+        """Who of the people approves."""
+        return self._roster.rule
+
+    @rule.setter
+    def rule(self, rule: OwnerRule) -> None:
+        self._roster.rule = rule
+
     def approver(self, member_id: str) -> Approver | None:
         """The approver with this identity; None when it is none (any more)."""
-        member = self.members.get(member_id)
-        return member.approver if member and self._approves(member) else None
+        return self._roster.approver(member_id)
 
     def approvers(self) -> list[Member]:
         """Everybody who decides now."""
-        return [member for member in self.members.values() if self._approves(member)]
-
-    def _approves(self, member: Member) -> bool:
-        return self.rule.approves(member) and member.member_id not in self._doubted
+        return self._roster.approvers()
 
     def people(self) -> list[Member]:
         """The people in the chat."""
-        return [member for member in self.members.values() if member.person and member.current]
+        return self._roster.people()
 
     def refusal(self) -> str | None:
         """Why nothing can be asked: nobody would approve it."""
-        if self.approvers():
-            return None
-        if self._doubted & self.members.keys():
-            return "The owners are read again just now; nothing was asked. Ask once more in a moment."
-        if self.rule.listed is None:
-            how = "ask the person who runs the server to join the agent control chat by the link that it printed."
-        else:
-            how = "ask the person who runs the server to restart it with the --owners list that it printed."
-        return f"The agent has no approving owner. Nothing was asked; {how}"
+        return self._roster.refusal()
 
     async def load_members(self) -> None:
         """Read the members again. Raises CoreError."""
-        doubted = set(self._doubted)
+        doubted = self._roster.doubted()
         _, wires = await self._api.list_members(self.group_id)
-        self._doubted -= doubted
-        found = [member for wire in wires if (member := member_of(wire))]
-        self.members = {member.member_id: member for member in found}
+        self._roster.replace(wires, doubted)
 
     # The counter of actions
 
@@ -235,25 +216,15 @@ class ControlChat:
         """Queue what concerns this chat; called in the order of the core."""
         tag = event.get("type")
         if tag == LINK_UP:
-            self._doubted |= self.members.keys()  # who left while the link was down is not known yet
+            self._roster.doubt_all()  # who left while the link was down is not known yet
             self._inward.send_nowait(event)
         elif tag == "newChatItems":
             for item in event.get("chatItems") or []:
                 if _group_id(item.get("chatInfo")) == self.group_id:
                     self._inward.send_nowait(item)
         elif tag in _MEMBER_EVENTS and _id_of(event.get("groupInfo")) == self.group_id:
-            self._doubt(event)
+            self._roster.doubt(event)
             self._inward.send_nowait(event)
-
-    def _doubt(self, event: Event) -> None:
-        """Whoever may be no approver any more approves nothing until the members were read again: the queue can be
-        long."""
-        if event["type"] in ("deletedMemberUser", "groupDeleted"):
-            self._doubted |= self.members.keys()
-        for key in ("member", "deletedMember", "toMember"):
-            member = member_of(event.get(key))
-            if member and (event.get("toRole", "owner") != "owner" or not self.rule.approves(member)):
-                self._doubted.add(member.member_id)
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""
@@ -318,12 +289,12 @@ class ControlChat:
             await self._say(unsaid)
             return
         if event["type"] in ("deletedMemberUser", "groupDeleted"):
-            self.members = {}
+            self._roster.clear()
             self._out("The agent control chat is gone: restart the server with --reset-owners.")
             return
         joined = member_of(event.get("member")) if event["type"] == "joinedGroupMember" else None
         await self._members_changed(quiet=joined)
-        if joined and self.on_joined and (member := self.members.get(joined.member_id)):
+        if joined and self.on_joined and (member := self._roster.member(joined.member_id)):
             await self.on_joined(member)
 
     async def _handle_item(self, item: Wire, decider: Decider) -> None:
@@ -365,7 +336,7 @@ class ControlChat:
             listed = self.rule.listed is not None
             who = "Only the owners listed in --owners approve actions." if listed else "Only owners approve actions."
             return [cards.Card(who)]
-        if reason := _not_said_here(item):
+        if reason := why_no_command(item):
             self._audit.write("refused-command", member=sender.number, name=sender.name, reason=reason)
             return [cards.Card(f"That is no command: {reason}. Send it as a message of its own.")]
         if command == "usage":
@@ -373,11 +344,9 @@ class ControlChat:
         return await decider.obey(command, by)
 
     async def _members_changed(self, quiet: Member | None = None) -> None:
-        before = {
-            member.member_id: member for member in self.members.values() if member.person and member.role == "owner"
-        }
+        before = self._roster.owners()
         await self.load_members()
-        now = {member.member_id: member for member in self.people() if member.role == "owner"}
+        now = self._roster.owners()
         for member_id in now.keys() - before.keys():
             if quiet is None or quiet.member_id != member_id:
                 await self._tell_new_owner(now[member_id])
@@ -412,26 +381,6 @@ class ControlChat:
     def restart_line(self, members: Iterable[Member]) -> str:
         """The options that make these members the approvers: `--owners 3:Alice,7:Bob`."""
         return f"{self._restart} " + ",".join(str(member.entry) for member in members)
-
-
-def commands_in(item: Wire) -> tuple[str, ...]:
-    """The commands that the core found in a message, in order."""
-    parts = item.get("formattedText") or []
-    formats = [part.get("format") or {} for part in parts]
-    return tuple(str(each.get("commandStr")) for each in formats if each.get("type") == "command")
-
-
-def _not_said_here(item: Wire) -> str | None:
-    meta = item["meta"]
-    if meta.get("itemForwarded") or meta.get("forwardedByMember") is not None:
-        return "it was forwarded"
-    if item.get("quotedItem"):
-        return "it is a reply with a quote"
-    if meta.get("itemLive"):
-        return "it is a live message"
-    if meta.get("itemEdited") or meta.get("itemDeleted"):
-        return "it was edited or deleted"
-    return None
 
 
 def _id_of(info: Any) -> int | None:

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from simplexmcp.errors import UserError
 from simplexmcp.standing import Approver
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Entry", "Member", "entries_of", "is_person", "listed_members", "member_of", "parse_owners"]
+__all__ = [
+    "Entry",
+    "Member",
+    "OwnerRule",
+    "Roster",
+    "entries_of",
+    "is_person",
+    "listed_members",
+    "member_of",
+    "parse_owners",
+]
 
 _CURRENT = frozenset({"introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator"})
 _ENTRY = re.compile(r"([1-9][0-9]{0,8}):(.+)", re.DOTALL)
@@ -111,3 +121,93 @@ def listed_members(entries: Sequence[Entry], members: Iterable[Member]) -> list[
 def entries_of(members: Iterable[Member]) -> str:
     """The `--owners` list that names these members."""
     return ",".join(str(member.entry) for member in members)
+
+
+@final
+class OwnerRule:
+    """Who of the people in the chat approves: every owner (`listed` None), nobody yet (empty: `--owners` alone), or the
+    owners among these member IDs."""
+
+    def __init__(self, listed: frozenset[str] | None = None) -> None:
+        self.listed = listed
+
+    def approves(self, member: Member) -> bool:
+        """Whether this member may decide."""
+        mine = self.listed is None or member.member_id in self.listed
+        return mine and member.person and member.current and member.role == "owner"
+
+
+@final
+class Roster:
+    """The members of the control chat as they were read last, and who of them may decide.
+
+    Whoever an event makes doubtful decides nothing until the members were read again: the queue of events can be long.
+    """
+
+    def __init__(self, rule: OwnerRule) -> None:
+        self.rule = rule
+        self._members: dict[str, Member] = {}
+        self._doubted: set[str] = set()
+
+    def member(self, member_id: str) -> Member | None:
+        """The member with this identity."""
+        return self._members.get(member_id)
+
+    def approver(self, member_id: str) -> Approver | None:
+        """The approver with this identity; None when it is none (any more)."""
+        member = self._members.get(member_id)
+        return member.approver if member and self._approves(member) else None
+
+    def approvers(self) -> list[Member]:
+        """Everybody who decides now."""
+        return [member for member in self._members.values() if self._approves(member)]
+
+    def people(self) -> list[Member]:
+        """The people in the chat."""
+        return [member for member in self._members.values() if member.person and member.current]
+
+    def owners(self) -> dict[str, Member]:
+        """The people with the role owner, by identity."""
+        return {member.member_id: member for member in self.people() if member.role == "owner"}
+
+    def refusal(self) -> str | None:
+        """Why nothing can be asked: nobody would approve it."""
+        if self.approvers():
+            return None
+        if self._doubted & self._members.keys():
+            return "The owners are read again just now; nothing was asked. Ask once more in a moment."
+        if self.rule.listed is None:
+            how = "ask the person who runs the server to join the agent control chat by the link that it printed."
+        else:
+            how = "ask the person who runs the server to restart it with the --owners list that it printed."
+        return f"The agent has no approving owner. Nothing was asked; {how}"
+
+    def doubted(self) -> frozenset[str]:
+        """Who is doubted now; to be passed to `replace` with what is read after this."""
+        return frozenset(self._doubted)
+
+    def replace(self, wires: Iterable[Any], settled: frozenset[str]) -> None:
+        """The members as just read, which settles the doubts that were there before."""
+        self._doubted -= settled
+        found = [member for wire in wires if (member := member_of(wire))]
+        self._members = {member.member_id: member for member in found}
+
+    def doubt(self, event: Mapping[str, Any]) -> None:
+        """An event about members: those who may be no approvers any more decide nothing for now."""
+        if event["type"] in ("deletedMemberUser", "groupDeleted"):
+            self.doubt_all()
+        for key in ("member", "deletedMember", "toMember"):
+            member = member_of(event.get(key))
+            if member and (event.get("toRole", "owner") != "owner" or not self.rule.approves(member)):
+                self._doubted.add(member.member_id)
+
+    def doubt_all(self) -> None:
+        """Nobody decides until the members were read again."""
+        self._doubted |= self._members.keys()
+
+    def clear(self) -> None:
+        """The chat is gone: there is nobody."""
+        self._members = {}
+
+    def _approves(self, member: Member) -> bool:
+        return self.rule.approves(member) and member.member_id not in self._doubted

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from simplexmcp import cards
-from simplexmcp.control import ControlChat, OwnerRule
+from simplexmcp.control import ControlChat
 from simplexmcp.errors import CoreError, UserError
-from simplexmcp.owners import entries_of, listed_members, parse_owners
+from simplexmcp.owners import OwnerRule, entries_of, listed_members, parse_owners
 from simplexmcp.qr import QrSize, qr_code
 from simplexmcp.standing import KEY
 from simplexmcp.terminal import printable

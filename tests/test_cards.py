@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simplexmcp import cards
 from simplexmcp.cards import ConnectSubject, LeaveSubject, Outcome, SendSubject
 from simplexmcp.chats import Chat
-from simplexmcp.control import commands_in
+from simplexmcp.said import commands_in
 from simplexmcp.sandbox import markdown
 from simplexmcp.states import State
 

@@ -13,9 +13,11 @@ from trio.testing import wait_all_tasks_blocked
 from simplexmcp import commands
 from simplexmcp.audit import Audit
 from simplexmcp.cards import Card
-from simplexmcp.control import ControlChat, OwnerRule, commands_in
+from simplexmcp.control import ControlChat
 from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, LinkLost, Refused
+from simplexmcp.owners import OwnerRule
+from simplexmcp.said import commands_in
 from simplexmcp.standing import KEY
 from tests.fakes import TrioClock
 

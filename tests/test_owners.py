@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from simplexmcp.control import OwnerRule
 from simplexmcp.errors import UserError
-from simplexmcp.owners import Entry, Member, entries_of, listed_members, member_of, parse_owners
+from simplexmcp.owners import Entry, Member, OwnerRule, entries_of, listed_members, member_of, parse_owners
 
 
 def wire(
