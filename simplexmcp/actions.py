@@ -20,7 +20,9 @@ from simplexmcp import cards
 from simplexmcp.action import Action, Request
 from simplexmcp.clock import hhmm
 from simplexmcp.errors import CoreError, LinkLost, Refused
+from simplexmcp.rejected import RejectedFiles
 from simplexmcp.states import FINAL, Move, State, move
+from simplexmcp.subjects import DownloadSubject
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class Actions:
 
     def __init__(
         self, board: Board, standing: StandingApprovals, journal: Journal, audit: Audit, clock: Clock, *,
-        mode: Mode, expire: timedelta, log: Callable[[str], None],
+        mode: Mode, expire: timedelta, log: Callable[[str], None], rejected: RejectedFiles | None = None,
     ) -> None:  # fmt: skip
         self._board, self.standing, self._journal, self._audit, self._clock = (
             board,
@@ -67,7 +69,7 @@ class Actions:
         self._actions: dict[int, Action] = {}
         self._by_key: dict[tuple[Any, ...], Action] = {}
         self._past: OrderedDict[int, str] = OrderedDict()
-        self._rejected: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._rejected = RejectedFiles() if rejected is None else rejected
         self._nursery: trio.Nursery | None = None
         self._stopping = False
         self._showing = 0
@@ -80,7 +82,7 @@ class Actions:
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             while True:
-                await trio.sleep(_TICK)
+                await self.standing.next_end(_TICK)
                 await self.tick()
 
     # What the tools use
@@ -93,13 +95,13 @@ class Actions:
         """The action for a request: the one with its key, or a new one. Raises Refused when none can be asked."""
         if found := self.find(request.key):
             return found
-        self._admit()
+        host, grant = self.mode == "host", None if self.mode == "host" else self._standing(request)
+        self._admit(asks=not host and grant is None)
         now = self._clock.now()
         action = Action(self._board.take_number(), request, now, now + self._expire)
-        if self.mode == "host":
-            action.host = True
-        elif grant := self._standing(request):
+        if grant is not None:
             action.grant, action.by = grant, grant.by
+        action.host = host
         card = cards.asking(request.subject, action.number)
         if not action.direct and not cards.fits(card):
             raise Refused("The text is too long for a card that your owner can read; send it in parts.")
@@ -180,10 +182,9 @@ class Actions:
         if (reply := self._not_pending(action, number, ref)) or action is None:
             return reply
         action.by = by
-        self._audit.write("decided", action=number, decision="rejected", by=by.name, member=by.member)
-        self._rejected[action.request.key] = None
-        while len(self._rejected) > _PAST:
-            self._rejected.popitem(last=False)
+        subject = action.request.subject
+        kept = self._rejected.add(subject.chat, subject.item) if isinstance(subject, DownloadSubject) else {}
+        self._audit.write("decided", action=number, decision="rejected", by=by.name, member=by.member, **kept)
         self._end(action, Move.REJECT)
         return None
 
@@ -191,9 +192,9 @@ class Actions:
         """The reply when action N (of chat `ref`) cannot be decided; None when it can."""
         return self._not_pending(self._actions.get(number), number, ref)
 
-    def was_rejected(self, key: tuple[Any, ...]) -> bool:
-        """Whether an owner rejected an equal action lately: no standing approval carries it then."""
-        return key in self._rejected
+    def was_rejected(self, chat: Chat, item: int) -> bool:
+        """Whether an owner rejected the file of an item, in this run or before: no standing approval carries it."""
+        return self._rejected.holds(chat, item)
 
     def approve_sends(self, ref: str, by: Approver) -> None:
         """Approve each pending send to a chat that has a card (flow 6)."""
@@ -267,12 +268,12 @@ class Actions:
 
     # The life of one action
 
-    def _admit(self) -> None:
+    def _admit(self, *, asks: bool) -> None:
         if self._stopping:
             raise Refused("The server is stopping; ask again after its next start.")
         if reason := self._board.refusal():
             raise Refused(reason)
-        if len(self.pending()) >= PENDING_LIMIT:
+        if asks and len(self.pending()) >= PENDING_LIMIT:
             raise Refused(f"{PENDING_LIMIT} actions wait for an approver; wait for them or ask your owner.")
 
     def _standing(self, request: Request) -> Grant | None:

@@ -62,7 +62,9 @@ class _Command(Tap):
 
     def error(self, message: str) -> NoReturn:
         if "arguments are required: NAME" in message:
-            message = "NAME is missing; it stands before --owners, --smp-server and --xftp-server"
+            message = "NAME is missing"
+            if self.prog.endswith(" serve"):
+                message += "; it stands before --owners, --smp-server and --xftp-server"
         if choice := _CHOICE.fullmatch(message):
             message = f"{choice[1]} is one of {choice[2].replace(_QUOTE, '')}"
         raise UserError(f"{message[:1].upper()}{message[1:]}. See {self.prog} --help", 2)
@@ -229,4 +231,5 @@ def serve_options(args: Serve) -> ServeOptions:
         xftp_servers=check_relays("xftp", args.xftp_server),
         log_level=args.log_level,
         database_key_file=args.database_key_file,
+        core_password_file=args.core_password_file,
     )

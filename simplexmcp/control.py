@@ -43,6 +43,11 @@ _LOOK_BACK = 200
 _UNSAID = 100
 _UNEDITABLE = ("error/invalidChatItemUpdate", "errorStore/chatItemNotFound", "error/groupMemberUserRemoved")
 
+# What opens or ends something for good is not done when it was written for another run of the server, in another mode.
+_NOT_WHEN_OLD = (
+    commands.ApproveAll, commands.Leave, commands.Receive, commands.Forward, commands.DeleteFiles
+)  # fmt: skip
+
 
 class Decider(Protocol):
     """What the owner's commands do."""
@@ -75,6 +80,7 @@ class ControlChat:
         self._restart = restart
         self._inward, self._queue = trio.open_memory_channel[Any](math.inf)
         self._seen: dict[int, None] = {}
+        self._old: set[int] = set()
         self._to_read: list[int] = []
         self._unsaid: list[cards.Card] = []
         self.on_joined: Callable[[Member], Any] | None = None
@@ -228,7 +234,7 @@ class ControlChat:
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""
-        await self._catch_up(decider)
+        await self._catch_up(decider, old=True)
         while True:
             try:
                 event = self._queue.receive_nowait()
@@ -246,15 +252,17 @@ class ControlChat:
             _log.error("A message or event of the control chat was not understood: %r", error)
             _log.debug("What was not understood", exc_info=error)
 
-    async def _catch_up(self, decider: Decider) -> None:
+    async def _catch_up(self, decider: Decider, *, old: bool = False) -> None:
         """Handle the unread messages, commands whose events were lost among them: before what the queue holds, which
-        is later in the chat, and each once."""
+        is later in the chat, and each once. At the start they are `old`: written while no server of ours listened."""
         try:
             unread = await self._unread()
         except CoreError as error:
             _log.warning("the control chat's unread messages were not read: %s", error)
             return
         for item in unread:
+            if old:
+                self._old.add(int(item["meta"]["itemId"]))
             await self._attempt({"chatItem": item}, decider)
 
     async def _unread(self) -> list[Wire]:
@@ -341,6 +349,9 @@ class ControlChat:
             return [cards.Card(f"That is no command: {reason}. Send it as a message of its own.")]
         if command == "usage":
             return [cards.Card(commands.USAGE)]
+        if int(item["meta"]["itemId"]) in self._old and isinstance(command, _NOT_WHEN_OLD):
+            self._audit.write("refused-command", member=sender.number, name=sender.name, reason="from before the start")
+            return [cards.Card("That was written before this start of the server and was not done: send it again.")]
         return await decider.obey(command, by)
 
     async def _members_changed(self, quiet: Member | None = None) -> None:

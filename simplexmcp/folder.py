@@ -53,6 +53,7 @@ _OURS = (
     "server.json",
     "audit.jsonl",
     "actions.jsonl",
+    "chats.json",
     "simplex_chat.db",
     "simplex_agent.db",
     "sandbox.json",

@@ -72,6 +72,8 @@ class ServeOptions:
     xftp_servers: tuple[str, ...]
     log_level: LogLevel
     database_key_file: Path | None
+    core_password_file: Path | None = None
+    """Where the password in `core` was read; it is not sent, either."""
 
 
 def check_core(core: str) -> str:
@@ -168,7 +170,7 @@ def check_display_name(display: str, name: str) -> str:
     nearest = valid_name(display)
     if display and nearest == display:
         return display
-    advice = f'--display-name "{nearest}" does' if nearest else "Give another"
+    advice = f'--display-name "{nearest}" does' if nearest else "give another"
     if display == name:
         raise UserError(f'Agent name "{printable(name)}" doesn\'t fit as a name in SimpleX; {advice}.', 2)
     raise UserError(f'--display-name "{printable(display)}" doesn\'t fit as a name in SimpleX; {advice}.', 2)

@@ -142,7 +142,7 @@ class Owner:
         if isinstance(subject, cards.SendSubject) and subject.text:
             return cards.pieces(number, subject.text)
         if action is None:
-            return [cards.Card(f"The text of action {number} is not kept any more.")]
+            return [cards.Card(f"Action {number} is not kept: its result was delivered, or there is no such number.")]
         return [cards.Card(f"The card of action {number} shows everything.")]
 
     def _pending(self) -> list[cards.Card]:

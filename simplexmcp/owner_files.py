@@ -14,7 +14,7 @@ from simplexmcp import cards, filecards
 from simplexmcp.chats import Chat
 from simplexmcp.commands import Bound
 from simplexmcp.core.limits import MAX_MESSAGE, Quote, carried, encoded_size
-from simplexmcp.errors import CoreError, Refused
+from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.files.outgoing import copy_to_post
 from simplexmcp.messages import file_of
 from simplexmcp.terminal import printable
@@ -41,6 +41,8 @@ _log = logging.getLogger(__name__)
 _MARGIN = 50
 _PREVIEWED = frozenset({"image", "video"})
 _BACKLOG = 100
+_TRIES = 5  # of a post whose link was lost
+_INTERNAL = "Internal error; look at the server's log."
 
 
 @runtime_checkable
@@ -62,6 +64,7 @@ class OwnerNews:
     def __init__(self, post: Callable[[cards.Card], Awaitable[int]], out: Callable[[str], None]) -> None:
         self._post, self._out = post, out
         self._in, self._news = trio.open_memory_channel[tuple[cards.Card, trio.Event | None]](_BACKLOG)
+        self._back = trio.Event()
 
     async def run(self) -> None:
         """Post until cancelled."""
@@ -69,9 +72,29 @@ class OwnerNews:
             if after is not None:
                 await after.wait()
             try:
-                await self._post(card)
+                await self._post_surely(card)
             except (CoreError, Refused) as error:
                 self._out(f"A message about files was not sent to the control chat: {printable(str(error))}")
+            except Exception:  # noqa: BLE001 - a defect in one post must not end the server, nor the next ones
+                _log.exception("a message about files")
+                self._out(f"A message about files was not sent to the control chat: {_INTERNAL}")
+
+    def link_is_back(self) -> None:
+        """The link to the core is there again: what could not be told is told now."""
+        self._back.set()
+        self._back = trio.Event()
+
+    async def _post_surely(self, card: cards.Card) -> None:
+        """Post, over a lost link when it is back: rather twice than never. Raises CoreError, Refused."""
+        for _ in range(_TRIES - 1):
+            back = self._back
+            try:
+                await self._post(card)
+            except LinkLost:
+                await back.wait()
+            else:
+                return
+        await self._post(card)
 
     def refused(self, path: str, reason: str, *, last: bool) -> None:
         """The agent wanted to send a file that it may not send."""
@@ -197,6 +220,10 @@ class OwnerFiles:
         except (CoreError, Refused) as error:
             self._audit.write("forward-failed", action=action.number, error=str(error))
             await self._tell_failed(action.number, str(error))
+        except Exception:  # noqa: BLE001 - a defect must not end the server, and the owners must have an answer
+            _log.exception("action %d: its file was not forwarded", action.number)
+            self._audit.write("forward-failed", action=action.number, error=_INTERNAL)
+            await self._tell_failed(action.number, _INTERNAL)
         else:
             self._audit.write("forwarded", action=action.number, chat=action.ref)
         finally:
@@ -209,7 +236,7 @@ class OwnerFiles:
             entry = (await self._api.send_messages(self._control_ref, [composed]))[0]
         except Exception as error:
             if not (isinstance(error, CoreError) and error.tag == "link/lost"):
-                self._files.folders.delete_copy(copy.path)
+                self._files.folders.discard_copy(copy.path)
             raise
         if (sent := file_of(entry.get("chatItem"))) is not None:
             self._files.uploads.track(sent.file_id, copy, self._control_ref)

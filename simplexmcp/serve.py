@@ -36,6 +36,7 @@ from simplexmcp.journal import Journal
 from simplexmcp.owner import Owner
 from simplexmcp.owner_files import OwnerFiles, OwnerNews
 from simplexmcp.recovery import finish_crashed
+from simplexmcp.rejected import RejectedFiles
 from simplexmcp.setup import OwnerSetup, invite_owner, open_control_chat
 from simplexmcp.standing import StandingApprovals
 from simplexmcp.startup import CoreSetup, Known, open_core, prepare_core
@@ -176,6 +177,8 @@ async def serve(
         out(f"simplexmcp {__version__}")
         out(f"Data folder: {printable(str(options.data))}")
         out(f"Approval mode: {options.approve}")
+        if options.port:
+            listener.check_port(options.port)
         _empty_sent(folder)
         async with open_core(options, out) as link:
             await _Server(options, folder, link, stop, out, clock).live(on_ready)
@@ -188,7 +191,7 @@ def _secrets(folder: Folder, options: ServeOptions) -> tuple[str, ...]:
 
 def _empty_sent(folder: Folder) -> None:
     """Copies that the last run made for sending are not needed any more. Raises UserError."""
-    folders = Folders(folder.path)
+    folders = Folders(folder.path.resolve())
     try:
         folders.empty_sent()
     except OSError as error:
@@ -271,6 +274,7 @@ class _Server:
         return Actions(
             control, standing, self._journal, self._audit, self._clock,
             mode=self._options.approve, expire=timedelta(hours=self._options.expire_hours), log=self._out,
+            rejected=RejectedFiles(read_audit(self._folder.path / "audit.jsonl")),
         )  # fmt: skip
 
     async def _work(
@@ -278,7 +282,10 @@ class _Server:
         on_ready: Callable[[int], None] | None,
     ) -> None:  # fmt: skip
         news = OwnerNews(control.post, self._out)
-        files = FileRoom(self._api, self._folder.path, self._audit, self._clock, news)
+        secret = (self._options.database_key_file, self._options.core_password_file)
+        files = FileRoom(
+            self._api, self._folder.path, self._audit, self._clock, news, secrets=[path for path in secret if path]
+        )
         tools = AgentTools(self._api, actions, self._watch, self._clock, files)
         port: int = await http.start(
             partial(
@@ -362,18 +369,18 @@ class _Server:
         while True:
             returned = uplink.returned
             try:
-                custom = {f"#{wire['groupId']}": wire.get("customData") for wire in await self._api.list_groups()}
-                custom |= {f"@{wire['contactId']}": wire.get("customData") for wire in await self._api.list_contacts()}
+                chats = {f"#{wire['groupId']}": wire for wire in await self._api.list_groups()}
+                chats |= {f"@{wire['contactId']}": wire for wire in await self._api.list_contacts()}
             except LinkLost:
                 await returned.wait()
                 continue
             except CoreError as error:
                 _log.warning("The chats' standing approvals could not be read: %s", error)
                 return
-            for ref, data in custom.items():
-                actions.standing.remember(ref, data or {})
+            for ref, wire in chats.items():
+                actions.standing.remember(ref, wire.get("customData") or {})
             try:
-                files.know(custom)
+                files.know({ref: str(wire.get("createdAt") or "") for ref, wire in chats.items()})
             except OSError as error:
                 _log.warning("The folders of files could not be read: %s", error.strerror)
             return

@@ -48,8 +48,13 @@ class OwnerSetup:
 
 async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: Callable[[str], None]) -> ControlChat:
     """Find or make the control chat, its menu and its members. Raises UserError, CoreError."""
+    entries = parse_owners(setup.owners) if setup.owners else ()
     groups = await api.list_groups()
     group = _marked(groups)
+    if entries and group is None:
+        raise UserError(
+            "--owners with a list needs a control chat: start with --owners alone, and join by its link.", 2
+        )
     if group is not None and setup.reset:
         counter = (group["customData"].get(KEY) or {}).get("nextAction", 1)
         await api.delete_chat(f"#{group['groupId']}")
@@ -60,7 +65,6 @@ async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: 
         group = await _make(api, setup, 1, out, _begun(groups))
     else:
         await _put_menu_back(api, group)
-    entries = parse_owners(setup.owners) if setup.owners else ()
     control = ControlChat(api, group, OwnerRule(frozenset() if setup.owners is not None else None), audit, out)
     await control.load_members()
     if entries:

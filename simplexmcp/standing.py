@@ -9,6 +9,7 @@ one is not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +33,7 @@ KEY = "simplexMcp"
 FILES_KEY = "simplexMcpFiles"
 """Keys of the approvals of messages, and of files."""
 
+_SOONEST = 1.0  # seconds; an end that cannot be stored yet is tried again
 _FIELDS = ("approvedBy", "approvedById", "approvedAt", "memberId", "until", "left")
 
 
@@ -126,6 +128,7 @@ class StandingApprovals:
         self.enabled = enabled
         self._lock = lock or trio.Lock()
         self._ends: dict[str, Grant] = {}
+        self._bounded = trio.Event()
         self._revoked: set[str] = set()  # holds no more, also while the core still writes that
         self._unwritten: set[str] = set()  # revoked while the link was down
 
@@ -166,7 +169,19 @@ class StandingApprovals:
             self._ends.pop(ref, None)
             if until is not None:
                 self._ends[ref] = grant
+                self._bounded.set()
+                self._bounded = trio.Event()
         return grant
+
+    async def next_end(self, most: float) -> None:
+        """Return when the time of an approval may be over, when one with an end was given, or after `most` seconds."""
+        with trio.move_on_after(min(most, self._until_end())):
+            await self._bounded.wait()
+
+    def _until_end(self) -> float:
+        now = self._clock.now()
+        ends = [(grant.until - now).total_seconds() for grant in self._ends.values() if grant.until is not None]
+        return max(min(ends, default=math.inf), _SOONEST)
 
     def stop(self, ref: str) -> None:
         """The approval of `ref` holds no more from now on; that is stored by `revoke`, or by the next `end_due`."""

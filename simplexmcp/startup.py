@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CoreSetup", "Known", "open_core", "prepare_core"]
 
 _OLDEST = (7, 0)
+_AGENTS = (7, 1)
 _BOTS = ("bot", "agent")
 
 
@@ -85,7 +86,7 @@ async def prepare_core(api: ChatApi, setup: CoreSetup, known: Known | None = Non
     if known is not None and (user is None or api.user_id != known.user_id):
         raise _another_core()
     if user is None:
-        user = await _create_user(api, setup.display_name)
+        user = await _create_user(api, setup.display_name, numbers)
     profile = user.get("profile") or {}
     if not setup.own_database and profile.get("peerType") not in _BOTS:
         name = printable(str(profile.get("displayName", "")))
@@ -103,8 +104,15 @@ async def prepare_core(api: ChatApi, setup: CoreSetup, known: Known | None = Non
     return user
 
 
-async def _create_user(api: ChatApi, display_name: str) -> Wire:
+async def _create_user(api: ChatApi, display_name: str, version: tuple[int, ...]) -> Wire:
+    """A new user that says what it is: an agent where the core knows that word (7.1), else a bot."""
     try:
+        if version >= _AGENTS:
+            try:
+                return await api.create_user(display_name, "agent")
+            except CoreError as error:
+                if error.tag != "error/commandError":
+                    raise
         return await api.create_user(display_name)
     except CoreError as error:
         if error.tag == "error/invalidDisplayName":

@@ -97,6 +97,9 @@ class News:
     def kept(self, chat: Chat, folder: Path, kept: Kept, after: trio.Event) -> None:
         self.told.append(("kept", chat.ref, folder, kept.files, after))
 
+    def link_is_back(self) -> None:
+        self.told.append(("back",))
+
 
 class FakeChats:
     """The core's chats for standing approvals: custom data by reference."""

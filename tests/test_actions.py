@@ -191,6 +191,25 @@ async def test_a_standing_approval_ends_with_its_time(tmp_path: Path, autojump_c
         assert desk.sent == []
 
 
+async def test_an_approval_of_a_minute_ends_after_a_minute(tmp_path: Path, autojump_clock: MockClock) -> None:
+    desk = Desk(tmp_path)
+    async with desk.running():
+        await trio.sleep(30)
+        await desk.standing.grant("#15", ALICE, Bound(time=timedelta(minutes=1)))
+        await trio.sleep(62)
+        assert any("is over: they need approval again." in post for post in desk.board.posts)
+
+
+async def test_fifty_pending_actions_do_not_stop_what_needs_no_card(desk: Desk) -> None:
+    async with desk.running():
+        for n in range(50):
+            desk.actions.ask(desk.request(f"text {n}", ref="#9"))
+        await desk.standing.grant("#15", ALICE, Bound())
+        desk.actions.ask(desk.request("approved already"))
+        await wait_all_tasks_blocked()
+        assert [text for _, text in desk.sent] == ["approved already"]
+
+
 async def test_a_revoked_approval_stops_a_send_that_was_already_asked(desk: Desk) -> None:
     async with desk.running():
         await desk.standing.grant("#15", ALICE, Bound())

@@ -359,6 +359,18 @@ async def test_unread_commands_are_obeyed_in_order_at_the_start_and_marked_read(
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["/approve #9 all", "/leave #9", "/receive #9 3 all", "/delete #9 files"])
+async def test_what_was_written_for_another_run_opens_and_ends_nothing(room: Room, text: str) -> None:
+    room.api.unread = [said(5, text)["chatItem"], said(6, "/revoke #9")["chatItem"]]
+    async with room.running():
+        assert room.decider.obeyed == [(commands.Revoke("#9"), "Alice")]
+        assert room.api.did("post")[0] == (
+            "That was written before this start of the server and was not done: send it again."
+        )
+        await room.hear(new(said(7, text)))
+        assert room.decider.obeyed[1] == (commands.parse(text), "Alice")
+
+
 async def test_what_was_not_marked_read_is_marked_with_the_next(room: Room) -> None:
     async with room.running():
         room.api.fail["read"] = [CoreError("x", "x")]

@@ -252,7 +252,7 @@ def test_display_names_are_those_of_the_core(name: str, valid: str):
     else:
         said = refusal("my-agent", f"--display-name={name}")
         assert "doesn't fit as a name in SimpleX" in said
-        assert f'--display-name "{valid}" does.' in said if valid else "Give another" in said
+        assert f'--display-name "{valid}" does.' in said if valid else "give another" in said
 
 
 def test_an_agent_name_that_can_not_be_shown_asks_for_another_name_in_simplex():

@@ -76,7 +76,7 @@ async def test_a_long_card_keeps_its_command_to_show_it(tmp_path: Path, fast_clo
         assert "/'show 2'" in card
         assert card.endswith(CANCELLED)
         await scene.tap("show 2")
-        assert scene.sees("The text of action 2 is not kept any more.")
+        assert scene.sees("Action 2 is not kept: its result was delivered, or there is no such number.")
 
 
 async def test_a_card_that_the_owner_deleted_or_that_is_too_old_gets_its_line_as_a_message(

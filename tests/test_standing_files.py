@@ -137,17 +137,17 @@ async def test_no_approval_of_files_holds_in_mode_host(tmp_path: Path, autojump_
         assert action.grant is None
 
 
-async def test_what_was_rejected_is_remembered_by_its_key(
+async def test_a_rejected_file_is_remembered_by_its_chat_and_item(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with Desk(tmp_path).running() as desk:
         request = download(desk)
         action = desk.actions.ask(request)
         await action.posted.wait()
-        assert not desk.actions.was_rejected(request.key)
+        assert not desk.actions.was_rejected(desk.chat(), 30)
         assert desk.actions.reject(action.number, "#15", ALICE) is None
-        assert desk.actions.was_rejected(request.key)
-        assert not desk.actions.was_rejected(("download", "#15", 31))
+        assert desk.actions.was_rejected(desk.chat(), 30)
+        assert not desk.actions.was_rejected(desk.chat(), 31)
 
 
 async def test_an_approval_of_files_ends_with_its_chat(

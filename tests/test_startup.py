@@ -171,6 +171,19 @@ async def test_a_core_of_7_0_or_later_will_do(version: str) -> None:
     assert (await core.ready())["userId"] == 1
 
 
+async def test_a_new_user_is_an_agent_where_the_core_knows_the_word_and_a_bot_elsewhere() -> None:
+    core = Core()  # the simulated core is 7.0: it refuses the word, as a newer one might
+    core.answer = lambda text: (
+        {"type": "versionInfo", "versionInfo": {"version": "7.1.0.0"}} if text == "/version" else None
+    )
+    assert (await core.ready())["profile"]["peerType"] == "bot"
+    made = [command for command in core.told if command.startswith("/_create user")]
+    assert ['"peerType":"agent"' in command for command in made] == [True, False]
+    older = Core()
+    await older.ready()
+    assert not any('"peerType":"agent"' in command for command in older.told)
+
+
 async def test_a_person_on_a_core_of_somebody_else_is_refused_untouched() -> None:
     core = Core()
     await core.api.create_user("Alice", "human")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from simplexmcp.files.transfer import Receiving
     from simplexmcp.messages import ChatFile
 
-__all__ = ["BUSY", "STALL", "Carrier"]
+__all__ = ["BUSY", "INTERNAL", "STALL", "Carrier"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ STALL = 30 * 60.0
 
 BUSY = frozenset({"rcvAccepted", "rcvTransfer", "rcvWarning"})
 """Statuses of a file that the core is receiving."""
+
+INTERNAL = "Internal error; look at the server's log, and ask again."
+"""What is said of a defect."""
 
 _TOLERANCE = 10 << 20  # bytes more than announced, as the core takes them; encryption and padding are in it
 _SPARE = 64 << 20  # bytes of the disk that a download leaves
@@ -65,6 +68,9 @@ class Carrier:
         except OSError as error:
             why = error.strerror or type(error).__name__
             receiving.fail(Refused(f"The file cannot be kept on the disk: {why}."), cancel=True)
+        except Exception:  # noqa: BLE001 - a defect must not leave a part of a file behind
+            _log.exception("file %d", receiving.file.file_id)
+            receiving.fail(Refused(INTERNAL), cancel=True)
         if receiving.error is not None:
             await self._clean_up(receiving)
 

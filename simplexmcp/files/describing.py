@@ -1,14 +1,16 @@
 """Which relays hold a file: from what the core offers, best first.
 
-A core of 7.1 says it with the item. Before, the description of the file tells it: from the event that it is complete,
-or from the core's database after a restart. Where neither is to be had, the core is asked to receive the file without
-approval, and its refusal names the unknown ones. Only server addresses are kept: a description holds the file's key.
+The description of the file tells it, and whether it leads to others: from the event that it is complete, or from the
+core's database after a restart. A core of 7.1 says it with the item too, but not where a redirect leads. Where neither
+is to be had, the core is asked to receive the file without approval, and its refusal names the unknown ones. Only
+server addresses are kept: a description holds the file's key.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import trio
@@ -107,8 +109,16 @@ class Describing:
 
     async def _described(self, chat: Chat, file: ChatFile) -> Description | None:
         """What the description says; None while the sender uploads. `given` is False when the core shows none."""
-        if servers := _servers(await self._api.item_info(chat.ref, file.item)):
-            return Description(tuple(servers))
+        told = _servers(await self._api.item_info(chat.ref, file.item))
+        written = await self._written(file)
+        if not told or written is None:
+            return written
+        # What the core tells are the servers of this description only, not of a second one to which it leads.
+        servers = tuple(dict.fromkeys((*told, *written.servers)))
+        return replace(written, servers=servers, readable=written.readable and written.given, given=True)
+
+    async def _written(self, file: ChatFile) -> Description | None:
+        """The description itself, from its event or from the core's database."""
         if known := self._known.get((file.file_id, file.item)):
             return known
         try:

@@ -20,7 +20,7 @@ from simplexmcp.core.api import before, count
 from simplexmcp.core.link import LINK_UP
 from simplexmcp.errors import CoreError, LinkLost, Refused
 from simplexmcp.files import places as disk
-from simplexmcp.files.carrying import BUSY, Carrier
+from simplexmcp.files.carrying import BUSY, INTERNAL, Carrier
 from simplexmcp.files.describing import Describing
 from simplexmcp.files.items import (
     deleted,
@@ -172,6 +172,9 @@ class Downloads:
                 await before_it.ended.wait()
             await self._carrier.carry(receiving)
             stopped = False
+        except Exception:  # noqa: BLE001 - a defect must not end the server, and who waits must have an answer
+            _log.exception("file %d", receiving.file.file_id)
+            receiving.fail(Refused(INTERNAL))
         finally:
             if stopped:  # the core goes on with it
                 receiving.fail(Refused("The server stopped while the file was received."))
@@ -221,6 +224,8 @@ class Downloads:
         except (OSError, Refused) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             _log.warning("File %d of %s was not moved into its folder: %s", file.file_id, chat.ref, why)
+        except Exception:  # noqa: BLE001 - a defect must not end the server; the file stays where the core put it
+            _log.exception("file %d of %s", file.file_id, chat.ref)
 
     def _failed(self, event: Event) -> None:
         if (receiving := self._of(event)) is not None:

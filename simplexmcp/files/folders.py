@@ -7,6 +7,7 @@ the group's. Links in them are never followed: they are counted as nothing and d
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from datetime import date
 
 __all__ = ["Folders", "Kept", "Place", "folder_name"]
+
+_log = logging.getLogger(__name__)
 
 Place = Literal["received", "forwarded"]
 """For whom a file is fetched: the agent, or its owner only."""
@@ -92,9 +95,10 @@ class Folders:
     def set_aside(self, ref: str, day: date) -> Path | None:
         """Renames what was received from a chat that is gone to `group-9-left-2026-12-01`, so that a new chat with its
         number starts empty; what was forwarded is deleted. None when there was nothing."""
-        _remove(self.folder(ref, "forwarded"))
+        for forwarded in self._both(ref, "forwarded"):
+            _remove(forwarded)
         folder = self.folder(ref)
-        if not os.path.lexists(folder):
+        if self._root("received").is_symlink() or not os.path.lexists(folder):
             return None
         name = f"{folder.name}-left-{day.isoformat()}"
         aside, count = folder.with_name(name), 1
@@ -116,11 +120,22 @@ class Folders:
         folder = path.parent
         if folder.parent != self.sent or not folder.name.startswith(_COPY) or not os.path.lexists(folder):
             return False
+        if self.sent.is_symlink() or self._root("received").is_symlink():
+            return False
         _remove(folder)
         return True
 
+    def discard_copy(self, path: Path) -> None:
+        """`delete_copy` where something failed already: a disk that refuses is logged, the next start deletes it."""
+        try:
+            self.delete_copy(path)
+        except OSError as error:
+            _log.warning("The copy of a file that was not sent stays for now: %s", error.strerror)
+
     def empty_sent(self) -> None:
         """Deletes the copies that the last run left; at start, before the core sends."""
+        if self._root("received").is_symlink():
+            return
         if self.sent.is_symlink():
             self.sent.unlink()
         for entry in _entries(self.sent):
@@ -131,7 +146,7 @@ class Folders:
 
     def _both(self, ref: str, place: Place | None) -> list[Path]:
         places: tuple[Place, ...] = (place,) if place else ("received", "forwarded")
-        return [self.folder(ref, one) for one in places]
+        return [self.folder(ref, one) for one in places if not self._root(one).is_symlink()]
 
     def _make(self, folder: Path) -> None:
         """Makes `folder` below DATA. NotADirectoryError when a part of it is a link or a file."""

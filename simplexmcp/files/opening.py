@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Identity", "identity_of", "is_sparse", "opened", "read_through", "refuse", "reopened"]
 
+_AGENTS = ("token", "headers.json")
 _HOLES = 1 << 20  # bytes of a file that may be on no disk
 _CHUNK = 1 << 20
 _SHOWN_PATH = 300  # characters of a path in a sentence
@@ -85,11 +86,12 @@ async def reopened(path: str, identity: Identity) -> AsyncGenerator[int]:
 
 def _open(path: str, rules: Rules) -> int:
     way: list[_Place] = []
+    agents: set[_Place] = set()
     try:
-        fd = _walk(path, way)
+        fd = _walk(path, way, agents)
     except OSError as error:
         refuse(path, _why(error))
-    if why := _refused_identity(way, rules):
+    if why := _refused_identity(way, agents, rules):
         os.close(fd)
         refuse(path, why)
     return fd
@@ -97,7 +99,7 @@ def _open(path: str, rules: Rules) -> int:
 
 def _open_again(path: str, identity: Identity) -> int:
     try:
-        fd = _walk(path, [])
+        fd = _walk(path, [], set())
     except (OSError, Refused):
         refuse(path, "changed after the request")
     if identity_of(fd) != identity:
@@ -106,8 +108,9 @@ def _open_again(path: str, identity: Identity) -> int:
     return fd
 
 
-def _walk(path: str, way: list[_Place]) -> int:
-    """The file at `path`, opened from folder to folder; what they are is added to `way`, the file last."""
+def _walk(path: str, way: list[_Place], agents: set[_Place]) -> int:
+    """The file at `path`, opened from folder to folder; what they are is added to `way`, the file last, and to `agents`
+    when one is the data folder of an agent."""
     *folders, name = [part for part in path.split("/") if part]
     here = os.open("/", _WAY)
     try:
@@ -120,6 +123,8 @@ def _walk(path: str, way: list[_Place]) -> int:
             os.close(here)
             here = below
             way.append(_place(os.fstat(here)))
+            if _is_agents(here):
+                agents.add(way[-1])
         # Looked at before it is opened: even an open can do something to a device.
         seen = os.lstat(name, dir_fd=here)
         if not stat.S_ISREG(seen.st_mode):
@@ -135,9 +140,19 @@ def _walk(path: str, way: list[_Place]) -> int:
     return fd
 
 
-def _refused_identity(way: list[_Place], rules: Rules) -> str | None:
-    """Why the file is refused by what the folders on its way are, whatever their names: another name on a disk that
-    ignores case, a second mount."""
+def _is_agents(folder: int) -> bool:
+    """True for the data folder of an agent: it is told by two of its files."""
+    try:
+        return all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in _AGENTS)
+    except OSError:
+        return False
+
+
+def _refused_identity(way: list[_Place], agents: set[_Place], rules: Rules) -> str | None:
+    """Why the file is refused by what it and the folders on its way are, whatever their names: another name on a disk
+    that ignores case, a second mount."""
+    if way[-1] in map(_found, rules.secrets):
+        return "holds a secret of this server"
     data, received, sent = (_found(path) for path in (rules.data, rules.received, rules.sent))
     if data in way:
         below = way[way.index(data) + 1 :]
@@ -147,7 +162,9 @@ def _refused_identity(way: list[_Place], rules: Rules) -> str | None:
             return "is a copy of a file that is being sent"
         way = below[1:]  # as in `paths.refusal`: what is above DATA is the user's choice
     secret = {place for place in map(_found, rules.roots) if place}
-    return "is in a folder of secrets, under another name" if secret.intersection(way) else None
+    if secret.intersection(way):
+        return "is in a folder of secrets, under another name"
+    return "is in the data folder of another agent" if agents.intersection(way) else None
 
 
 def _found(path: Path) -> _Place | None:

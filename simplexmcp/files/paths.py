@@ -44,12 +44,23 @@ _FOLDERS: dict[str, str] = {
         .local/share/containers/auth Library/Application Support/Claude Library/Application Support/Signal
         Library/Application Support/simplex Library/Application Support/simplexmcp
         Library/Application Support/Slack Library/Application Support/gcloud
+        .config/filezilla .filezilla .config/composer .composer .snowflake .config/snowflake .config/opencode
+        .local/share/remmina .config/remmina .remmina .purple
+    """,
+    "a place of passwords or tokens": """
+        .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties .config/pip/pip.conf .pip/pip.conf
+        .local/share/opencode/auth.json
+    """,
+    "a history of commands": """
+        .zsh_sessions .bash_sessions .local/share/atuin .config/nushell/history.txt .config/nushell/history.sqlite3
+        .local/state/python_history
     """,
     "a browser profile": """
         .mozilla .librewolf .waterfox .tor-browser .config/google-chrome .config/google-chrome-beta
         .config/google-chrome-unstable .config/chromium .config/BraveSoftware .config/microsoft-edge
         .config/microsoft-edge-dev .config/vivaldi .config/opera .config/yandex-browser .config/falkon
         .config/qutebrowser .local/share/qutebrowser .config/mozilla .config/librewolf .cache/mozilla
+        .floorp .config/thorium
         .cache/google-chrome .cache/chromium .cache/BraveSoftware .local/share/torbrowser .local/share/epiphany
         snap/firefox snap/chromium snap/brave .var/app/org.mozilla.firefox .var/app/com.google.Chrome
         .var/app/org.chromium.Chromium .var/app/com.brave.Browser .var/app/com.microsoft.Edge .config/zen .zen
@@ -88,25 +99,28 @@ _FILES: dict[str, re.Pattern[str]] = {
         r"\.muttrc|\.mbsyncrc|\.offlineimaprc|\.terraformrc|terraform\.rc|.*\.tfstate(?:\.backup)?|\.erlang\.cookie|"
         r"application_default_credentials\.json|client_secret.*\.json|service[-_]?account.*\.json|oauth_creds\.json|"
         r"credentials|credentials\.(?:json|toml|ya?ml|xml|db)|secrets?\.(?:json|toml|ya?ml|env)|master\.key|"
-        r"\.m2settings\.xml|settings-security\.xml|\.cargo-credentials|\.rclone\.conf|\.dbshell|\.ngrok\.yml",
+        r"settings-security\.xml|\.databrickscfg|\.cargo-credentials|\.rclone\.conf|\.dbshell|\.ngrok\.yml",
         re.DOTALL,
     ),
     "a history of commands": re.compile(
         r"\.[a-z0-9_.\-]*_history(?:[\-.~].*)?|\.histfile|\.history|\.zhistory|\.lesshst|\.viminfo|fish_history|"
-        r"consolehost_history\.txt|\.wget-hsts",
+        r"psysh_history|consolehost_history\.txt|\.wget-hsts",
         re.DOTALL,
     ),
+    "a database of SimpleX": re.compile(r"(?:.*simplex.*|files)_(?:chat|agent)\.db(?:[\-.].*)?", re.DOTALL),
 }
 
-_HELD = re.compile(r"[0-9]+\.held(?:\..*)?", re.DOTALL)  # what the core received without a request
+_HELD = re.compile(r"[0-9]+\.held(?:[-.].*)?", re.DOTALL)  # what the core received without a request
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What the rules are about: the data folder of this agent (absolute), and the home folder of its user."""
+    """What the rules are about: the data folder of this agent (absolute), the home folder of its user, and files with
+    secrets of the server (real paths)."""
 
     data: Path
     home: Path
+    secrets: tuple[Path, ...] = ()
 
     @cached_property
     def received(self) -> Path:
@@ -147,6 +161,8 @@ def refusal(path: str, rules: Rules) -> str | None:
     """Why the file at the real path `path` is never sent, as the end of "file: PATH …"; None when no rule forbids
     it."""
     parts = folded(path)
+    if any(parts == folded(str(secret)) for secret in rules.secrets):
+        return "holds a secret of this server"
     if within(path, rules.data):
         if not path.startswith(f"{rules.received}/"):
             return "is in the agent's own data folder"

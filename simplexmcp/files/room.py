@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Protocol, final
 import trio
 
 from simplexmcp.chats import chat_of, chat_of_contact, chat_of_group
+from simplexmcp.core.link import LINK_UP
+from simplexmcp.files.births import Births
 from simplexmcp.files.downloads import Downloads
 from simplexmcp.files.folders import Folders, Kept, folder_name
 from simplexmcp.files.paths import Rules
 from simplexmcp.files.uploads import Uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from simplexmcp.audit import Audit
@@ -55,17 +57,24 @@ class News(Protocol):
         """A chat was left and its files stay; told `after` the outcome of the leave."""
         ...
 
+    def link_is_back(self) -> None:
+        """The link to the core is there again: what could not be told is told now."""
+        ...
+
 
 @final
 class FileRoom:
-    """The files of one agent."""
+    """The files of one agent. `secrets` are files with secrets of the server, which are never sent."""
 
     def __init__(
-        self, api: ChatApi, data: Path, audit: Audit, clock: Clock, news: News, *, home: Path | None = None
-    ) -> None:
+        self, api: ChatApi, data: Path, audit: Audit, clock: Clock, news: News, *,
+        home: Path | None = None, secrets: Sequence[Path] = (),
+    ) -> None:  # fmt: skip
         self._audit, self._clock, self.news = audit, clock, news
-        self.rules = Rules(data=data.resolve(), home=home or Path.home())
+        data = data.resolve()  # a path that a download gives is one that a send takes
+        self.rules = Rules(data, home or Path.home(), secrets=tuple(path.resolve() for path in secrets))
         self.folders = Folders(data)
+        self._births = Births(data / "chats.json")
         self.downloads = Downloads(api, self.folders)
         self.uploads = Uploads(self.folders, self._upload_failed)
         self._left: dict[str, str | None] = {}
@@ -79,20 +88,27 @@ class FileRoom:
 
     def on_event(self, event: Event) -> None:
         """Take one event of the core, before anybody else who uses files of its chat."""
-        for chat in _chats_of(event) if self._left else ():
+        if event.get("type") == LINK_UP:
+            self.news.link_is_back()
+        for chat in _chats_of(event):
             self.arrived(chat)
         self.downloads.on_event(event)
         self.uploads.on_event(event)
 
     # Chats that are gone
 
-    def know(self, refs: Iterable[str]) -> None:
-        """These are all chats: every other folder is that of a chat that is gone. OSError when the disk refuses."""
-        folders = {folder_name(ref) for ref in refs}
+    def know(self, chats: Mapping[str, str]) -> None:
+        """These are all chats, and when they were made: every other folder is that of a chat that is gone, and so is
+        that of a number which is another chat's now. OSError when the disk refuses."""
+        folders = {folder_name(ref) for ref in chats}
         for root in (self.folders.data / "files", self.folders.data / "forwarded"):
             for path in root.iterdir() if root.is_dir() and not root.is_symlink() else ():
                 if (found := _FOLDER.fullmatch(path.name)) and path.name not in folders:
                     self._left[f"{'@' if found[1] == 'contact' else '#'}{found[2]}"] = None
+        for ref, born in chats.items():
+            if self._births.another(ref, born):
+                self._set_aside(ref)
+        self._births.replace(dict(chats), self._left)
 
     def left(self, chat: Chat) -> Kept:
         """The agent left a chat, or deleted it: its downloads end, and its number may be given again. What stays of it
@@ -109,16 +125,20 @@ class FileRoom:
 
     def arrived(self, chat: Chat) -> None:
         """There is this chat: what an older one left under its number is set aside first."""
-        if chat.base not in self._left or self._left[chat.base] == _born(chat):
-            return
-        del self._left[chat.base]
+        born = _born(chat)
+        if self._left.get(chat.base, born) != born or self._births.another(chat.base, born):
+            self._left.pop(chat.base, None)
+            self._set_aside(chat.base)
+        self._births.note(chat.base, born)
+
+    def _set_aside(self, ref: str) -> None:
         try:
-            aside = self.folders.set_aside(chat.ref, self._clock.now().date())
+            aside = self.folders.set_aside(ref, self._clock.now().date())
         except OSError as error:
-            _log.warning("The old files of %s were not set aside: %s", chat.base, error.strerror)
+            _log.warning("The old files of %s were not set aside: %s", ref, error.strerror)
             return
         if aside is not None:
-            self._audit.write("files-set-aside", chat=chat.base, folder=aside.name)
+            self._audit.write("files-set-aside", chat=ref, folder=aside.name)
 
     # What the owners are told
 
@@ -144,7 +164,7 @@ class FileRoom:
 
 def _born(chat: Chat) -> str:
     """What tells a chat from an older one with its number."""
-    return str(chat.info.get("createdAt"))
+    return str(chat.info.get("createdAt") or "")
 
 
 def _chats_of(event: Event) -> Iterator[Chat]:

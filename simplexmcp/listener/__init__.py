@@ -13,11 +13,11 @@ from simplexmcp.tooling import Call, Hints, ToolInfo, ToolResult, Tools
 if TYPE_CHECKING:
     from simplexmcp.listener.calls import Closing
     from simplexmcp.listener.limits import Limits
-    from simplexmcp.listener.server import serve
+    from simplexmcp.listener.server import check_port, serve
 
-__all__ = ["Call", "Closing", "Hints", "Limits", "ToolInfo", "ToolResult", "Tools", "serve"]
+__all__ = ["Call", "Closing", "Hints", "Limits", "ToolInfo", "ToolResult", "Tools", "check_port", "serve"]
 
-_HEAVY = {"Closing": "calls", "Limits": "limits", "serve": "server"}
+_HEAVY = {"Closing": "calls", "Limits": "limits", "check_port": "server", "serve": "server"}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,9 +17,9 @@ class Limits:
     body_seconds: float = 30
     buffered: int = 64 * 1024 * 1024
     """Bodies of all requests together."""
-    calls: int = 2000
+    calls: int = 6000
     """Open calls of tools; one more is refused with a sentence."""
-    connections: int = 4000
+    connections: int = 8000
     first_byte: float = 0.2
     """A call that is still open after this becomes an event stream."""
     pulse: float = 20

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.tooling import Tools
 
-__all__ = ["serve"]
+__all__ = ["check_port", "serve"]
 
 log = logging.getLogger(__name__)
 
@@ -180,6 +180,11 @@ def _listen(port: int) -> socket.socket:
         raise _no_port(port, error) from error
     listener.setblocking(False)
     return listener
+
+
+def check_port(port: int) -> None:
+    """Look whether `serve` could have this port now, before anything else is begun. UserError when it can't."""
+    _listen(port).close()
 
 
 def _no_port(port: int, error: OSError) -> UserError:

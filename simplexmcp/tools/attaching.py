@@ -65,5 +65,5 @@ async def ready_to_send(kit: Kit, ref: str, offer: FileOffer | None, text: str) 
         yield Parcel(kit, ref, offer, copy, text)
     except Exception as error:
         if not (isinstance(error, CoreError) and error.tag == "link/lost"):
-            kit.files.folders.delete_copy(copy.path)
+            kit.files.folders.discard_copy(copy.path)
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import trio
 
-from simplexmcp import messages
+from simplexmcp import cards, messages
 from simplexmcp.action import Request
 from simplexmcp.cards import DownloadSubject
 from simplexmcp.errors import Refused
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DownloadJob", "download"]
 
+_ANY_NUMBER = 10**9  # an action's number, at its longest
+_HOSTS = 32  # unknown servers that an owner can be asked about at once
 _AT_ONCE = 5.0  # seconds: what is known of a file is told, however short the wait
 
 
@@ -45,6 +47,7 @@ async def download(kit: Kit, arguments: Download, call: Progress) -> ToolResult:
         if path is not None:
             here = {"status": "known", "chat": arguments.chat, "item": arguments.item, "path": str(path)}
             return ToolResult(here)
+        _refuse_missing(kit, offer)
         relays = await _relays(kit, offer, arguments.wait, call)
         # The approvals are those of now: the upload may have taken its time.
         offer = await _offer(kit, arguments.chat, arguments.item)
@@ -66,7 +69,7 @@ class _Offer:
     def shown(self) -> tuple[Any, ...]:
         """What must be the same when it is fetched."""
         file = self.file
-        return (file.file_id, file.item, file.name, file.size, file.kind, self.sender_id)
+        return (file.file_id, file.item, file.name, file.size, file.kind, self.sender_id, self.sender)
 
 
 async def _offer(kit: Kit, ref: str, number: int) -> _Offer:
@@ -81,6 +84,17 @@ async def _offer(kit: Kit, ref: str, number: int) -> _Offer:
     member = (item.get("chatDir") or {}).get("groupMember") or {}
     name = (member.get("memberProfile") or {}).get("displayName") or member.get("localDisplayName")
     return _Offer(chat, file, str(name) if member else None, str(member.get("memberId")) if member else None)
+
+
+def _refuse_missing(kit: Kit, offer: _Offer) -> None:
+    """A file that was received and is nowhere any more can't be received again: its owner is not asked. Raises
+    Refused."""
+    state, _ = kit.files.downloads.look(offer.chat, offer.file)
+    if offer.file.status == "rcvComplete" and state == "failed":
+        raise Refused(
+            f"The file of item {offer.file.item} in {offer.chat.ref} was received before and is not there any more; "
+            "it can be received again only when its sender sends it again."
+        )
 
 
 async def _relays(kit: Kit, offer: _Offer, wait: float, call: Progress) -> Relays:
@@ -102,11 +116,16 @@ def _request(kit: Kit, key: tuple[Any, ...], offer: _Offer, relays: Relays) -> R
     subject = DownloadSubject(
         chat, file.item, offer.sender, file.name, file.size, relays.hosts, file.content.get("image")
     )
+    if relays.hosts and (len(relays.hosts) > _HOSTS or not cards.fits(cards.asking(subject, _ANY_NUMBER))):
+        raise Refused(
+            f"The file is on {len(relays.hosts)} servers that the agent does not know; a card cannot name them all, so "
+            "it is not received."
+        )
     return Request(
         tool="download", key=key, input={"chat": chat.ref, "item": file.item}, subject=subject, chat=chat,
         perform=DownloadJob(kit, offer, relays),
         # An approval of later files is none of unknown servers, and none of what an owner rejected.
-        files=not relays.hosts and not kit.actions.was_rejected(key),
+        files=not relays.hosts and not kit.actions.was_rejected(chat, file.item),
     )  # fmt: skip
 
 

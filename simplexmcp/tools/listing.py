@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["list_chats"]
 
+_WHOLE_INPUTS = 40_000
+"""Characters up to which the inputs of all actions are whole: an agent repeats a call with the same input to attach."""
+
 _INPUT_TEXT = 500
 
 
@@ -28,6 +31,8 @@ async def list_chats(kit: Kit, _arguments: ListChats, _call: Progress) -> ToolRe
     entries = await kit.api.list_chats(ALL_CHATS)
     chats = [shown for entry in entries if (shown := _chat(kit, entry)) is not None]
     actions = [_action(action) for action in kit.actions.listed()]
+    if len(json.dumps(actions, ensure_ascii=False)) > _WHOLE_INPUTS:
+        actions = [{**action, "input": _short_input(action["input"])} for action in actions]
     name = str(user.get("localDisplayName", ""))
     content: dict[str, Any] = {"agent": messages.shown_name(name), "chats": chats, "actions": actions}
     return ToolResult(_cut(content))
@@ -53,19 +58,21 @@ def _chat(kit: Kit, entry: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _action(action: Action) -> dict[str, Any]:
-    given = {key: _short(value) for key, value in action.request.input.items()}
     return {
         "action": action.number,
         "tool": action.tool,
-        "input": given,
+        "input": dict(action.request.input),
         "state": action.state.value,
         "open": action.open > 0,
         "expires": iso(action.expires),
     }
 
 
+def _short_input(given: dict[str, Any]) -> dict[str, Any]:
+    return {key: _short(value) for key, value in given.items()}
+
+
 def _short(value: Any) -> Any:
-    """Whole for what fits: an agent repeats the call with the same input to attach to its action."""
     if isinstance(value, str) and len(value) > _INPUT_TEXT:
         return f"{value[:_INPUT_TEXT]}… ({len(value)} characters)"
     return value

@@ -128,16 +128,18 @@ class _SendJob:
         kit, draft = self._kit, self._draft
         ref = draft.chat.ref
         with clearly():
-            async with kit.lanes.turn(ref, action.number):
-                chat = await _again(kit, draft)
-                async with ready_to_send(kit, ref, draft.file, draft.text) as parcel:
-                    await kit.actions.confirm(action, chat)
-                    # From before the send: a reply may be seen before the core's answer to it.
-                    inbox = action.kept.enter_context(kit.watch.collect(ref))
-                    composed = draft.composed(parcel.composed if parcel else None)
-                    sent = await kit.api.send_messages(ref, [composed])
-                    if parcel:
-                        parcel.sent(sent[0])
+            async with (
+                kit.lanes.turn(ref, action.number),
+                ready_to_send(kit, ref, draft.file, draft.text) as parcel,
+            ):
+                # The chat is read after the copy, which can take long.
+                await kit.actions.confirm(action, await _again(kit, draft))
+                # From before the send: a reply may be seen before the core's answer to it.
+                inbox = action.kept.enter_context(kit.watch.collect(ref))
+                composed = draft.composed(parcel.composed if parcel else None)
+                sent = await kit.api.send_messages(ref, [composed])
+                if parcel:
+                    parcel.sent(sent[0])
         number = messages.item_id(sent[0].get("chatItem"))
         if number is None:
             raise Refused("The core took the message but did not tell its number; look at the chat.")

@@ -106,3 +106,20 @@ async def test_flow_12_an_owner_who_leaves_approves_no_more(tmp_path: Path) -> N
         )
         refused = await flow.agent.call("connect", target=address)
         assert refused["error"].startswith("The agent has no approving owner.")
+
+
+async def test_flow_12_a_list_without_a_control_chat_ends_the_start_and_makes_none(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world:
+        with pytest.raises(BaseExceptionGroup) as raised:
+            async with trio.open_nursery() as world.nursery:
+                await world.serve(owners="2:Bob")
+        error: BaseException = raised.value
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        assert isinstance(error, UserError)
+        assert (error.code, "start with --owners alone" in str(error)) == (2, True)
+        server = None
+        async with trio.open_nursery() as world.nursery:
+            server = await world.serve()
+            assert 'Agent control chat "My Agent" created.' in server.lines.all
+            await server.end()

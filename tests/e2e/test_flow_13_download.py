@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import stat
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,12 @@ import pytest
 import trio
 
 from simplexmcp.sandbox.relay import OTHER_SERVER
-from tests.e2e.filing import REPORT, filing, give, picture
+from tests.e2e.filing import REPORT, Filing, filing, give, picture
+from tests.e2e.test_flow_04_send import join_trail
 from tests.e2e.world import open_world
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.e2e.filing import Filing
 
 
 async def download(scene: Filing, item: int, words: str, **more: Any) -> dict[str, Any]:
@@ -121,6 +121,31 @@ async def test_flow_13_a_rejected_file_gets_a_card_again_also_under_a_files_appr
         )
         again = await scene.result_of("download", f"'receive {chat} 4'", f"receive {chat} 4", chat=chat, item=first)
         assert (again["action"], again["status"]) == (4, "done")
+
+
+async def test_flow_13_a_rejected_file_gets_a_card_again_after_a_restart_too(tmp_path: Path) -> None:
+    async with open_world(tmp_path) as world, world.person("Bob") as bob:
+        async with world.flow() as flow:
+            group, chat = await join_trail(flow, bob)
+            scene = Filing(world, flow.server, flow.alice, flow.ref, flow.agent, bob, group, chat)
+            first = await scene.offered()
+            assert (await download(scene, first, f"reject {chat} 2"))["status"] == "rejected"
+            second = await scene.offered(scene.file("b.pdf", b"second"), "another")
+            await scene.result_of("download", "`b.pdf`", f"receive {chat} 3 all", chat=chat, item=second)
+            await scene.card("Files approved for group")
+            third = await scene.offered(scene.file("c.pdf", b"third"), "a third")
+        # The group's new name does not make it another one.
+        profile = json.dumps({"displayName": "Trails", "fullName": ""})
+        await bob.api.link.send(f"/_group_profile {group} {profile}")
+        server = await world.serve()
+        async with server.agent() as agent:
+            result = await agent.call("download", chat=chat, item=third, wait=60)
+            assert result["status"] == "done", result  # the approval of files holds
+            with trio.move_on_after(30) as waiting:
+                await agent.call("download", chat=chat, item=first)
+            assert waiting.cancelled_caught
+            assert [(a["action"], a["state"]) for a in (await agent.call("list"))["actions"]] == [(5, "pending")]
+        await server.end()
 
 
 async def test_flow_6_files_are_approved_for_a_chat_until_that_is_taken_back(tmp_path: Path) -> None:

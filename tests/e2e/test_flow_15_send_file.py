@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,14 @@ from PIL import Image
 from simplexmcp import messages
 from simplexmcp.audit import read_audit
 from simplexmcp.core.api import count
+from simplexmcp.tools import attaching
 from tests.e2e.filing import REPORT, digest, filing, newest_file, picture, take
 from tests.files.movies import movie
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from simplexmcp.files.outgoing import SentCopy
     from tests.e2e.filing import Filing
 
 
@@ -306,3 +309,46 @@ async def test_flow_15_copies_of_the_last_run_are_gone_at_the_start(tmp_path: Pa
         again = await scene.world.serve()
         assert copies(scene) == []
         await again.end()
+
+
+async def test_a_group_that_is_renamed_while_its_file_is_copied_gets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = attaching.private_copy
+    async with filing(tmp_path) as scene:
+
+        async def slow(*args: Any) -> SentCopy:
+            copy = await real(*args)
+            profile = json.dumps({"displayName": "Evil", "fullName": ""})
+            await scene.bob.api.link.send(f"/_group_profile {scene.group} {profile}")
+            with trio.fail_after(60):
+                while not any(chat["name"] == "Evil" for chat in (await scene.agent.call("list"))["chats"]):
+                    await trio.sleep(0.5)
+            return copy
+
+        monkeypatch.setattr(attaching, "private_copy", slow)
+        result = await send(scene, f"approve {scene.chat} 2", file=str(scene.file()))
+        assert result["status"] == "failed"
+        assert "changed after the request" in result["error"]
+        assert await sent_to_bob(scene) == []
+        await until_no_copies(scene)
+
+
+async def test_a_received_file_can_be_sent_when_the_data_folder_is_below_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real" / "agents").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    async with filing(tmp_path, data=tmp_path / "link" / "agents" / "data") as scene:
+        item = await scene.offered()
+        got = await scene.result_of(
+            "download", "I want to download", f"receive {scene.chat} 2", chat=scene.chat, item=item
+        )
+        assert (await send(scene, f"approve {scene.chat} 3", file=got["path"]))["status"] == "done"
+
+
+async def test_the_files_with_the_cores_key_and_password_cannot_be_sent(tmp_path: Path) -> None:
+    key, password = tmp_path / "core.txt", tmp_path / "word.txt"
+    for path in (key, password):
+        path.write_text("a long secret")
+    async with filing(tmp_path, database_key_file=key, core_password_file=password) as scene:
+        for path in (key, password):
+            assert "secret of this server" in (await scene.agent.call("send", chat=scene.chat, file=str(path)))["error"]

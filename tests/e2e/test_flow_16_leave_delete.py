@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.e2e.filing import REPORT, filing, give
+from tests.e2e.filing import REPORT, Filing, filing, give
+from tests.e2e.test_flow_04_send import join_trail
 from tests.e2e.world import open_world
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.e2e.filing import Filing
 
 
 async def received(scene: Filing, count: int = 2) -> Path:
@@ -172,3 +171,25 @@ async def test_the_control_chat_has_no_files_to_delete_or_approve(tmp_path: Path
         await scene.card("No action is pending.")
         texts = await scene.alice.texts(scene.ref)
         assert sum(text.startswith("That is this chat") for text in texts) == 3
+
+
+async def test_flow_16_a_number_given_again_while_the_server_is_down_does_not_find_the_old_files(
+    tmp_path: Path,
+) -> None:
+    async with open_world(tmp_path) as world, world.person("Bob") as bob:
+        async with world.flow() as flow:
+            group, chat = await join_trail(flow, bob)
+            scene = Filing(world, flow.server, flow.alice, flow.ref, flow.agent, bob, group, chat)
+            folder = await received(scene, 1)
+            await scene.tap(f"leave {chat}")
+            await scene.card("are kept in")
+        async with world.person("Agent") as core:
+            _, link = await bob.make_group("Other")
+            assert await core.join(link) == chat
+        server = await world.serve()
+        with trio.fail_after(60):
+            while folder.exists():
+                await trio.sleep(0.5)
+        [aside] = [path.name for path in folder.parent.iterdir() if path.name.startswith(folder.name)]
+        assert aside.startswith(f"{folder.name}-left-")
+        await server.end()

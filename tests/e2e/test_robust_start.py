@@ -142,12 +142,14 @@ async def test_a_start_that_cannot_be_is_one_clear_line_and_leaves_nothing_behin
             port = taken.getsockname()[1]
             assert str(await failure(world.options(port=port))).startswith(f"Port {port} is in use by another program")
         assert not (tmp_path / "data" / "server.json").exists()
+        assert "agent" not in world.network.cores
         error = await failure(world.options(core=f"ws://127.0.0.1:{free_port()}"))
         assert str(error).startswith("No SimpleX core at ws://127.0.0.1:")
         error = await failure(world.options(owners="3:Alice"))
         assert (str(error), error.code) == (
-            '--owners: no person "3:Alice" is in the control chat; there: nobody.', 2
+            "--owners with a list needs a control chat: start with --owners alone, and join by its link.", 2
         )  # fmt: skip
+        assert groups(world) == []
         error = await failure(world.options(core=world.core_url("new"), display_name="/bad name"))
         assert (error.code, "--display-name" in str(error)) == (2, True)
         async with world.person("Bob"):

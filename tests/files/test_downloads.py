@@ -318,8 +318,13 @@ async def test_the_servers_that_a_newer_core_names_are_taken_from_it(direct: Sce
     assert (await direct.downloads.relays(direct.chat, file)).hosts == ("files.elsewhere.test",)
 
 
+@pytest.mark.parametrize("newer", [False, True])
 @pytest.mark.parametrize("more", ['"redirect":', "redirect:\n  digest: abc=\n  size: 1", "  server:  xftp://k@h"])
-async def test_a_description_that_could_hide_more_relays_is_approved_by_nobody(direct: Scene, more: str) -> None:
+async def test_a_description_that_could_hide_more_relays_is_approved_by_nobody(
+    direct: Scene, more: str, newer: bool
+) -> None:
+    direct.network.faults.tells_servers = newer
+
     def worsen(event: dict[str, Any]) -> None:
         if event["type"] == "rcvFileDescrReady":
             event["rcvFileDescr"]["fileDescrText"] += f"{more}\n"
@@ -331,6 +336,21 @@ async def test_a_description_that_could_hide_more_relays_is_approved_by_nobody(d
     unknown = await direct.offer(name="other.pdf")
     with pytest.raises(Refused, match="hides file servers"):
         await direct.downloads.relays(direct.chat, unknown)
+    assert (await direct.get(known)).exists()
+
+
+async def test_what_a_newer_core_names_is_all_only_when_the_description_can_be_read(direct: Scene) -> None:
+    direct.network.faults.tells_servers = True
+    known = await direct.offer()
+    direct.bob.do(f"/xftp {OTHER_SERVER}")
+    unknown = await direct.offer(name="other.pdf")
+    await direct.restart()
+    assert (await direct.downloads.relays(direct.chat, unknown)).hosts == ("files.elsewhere.test",)
+    no_sql = {"type": "error", "errorType": {"type": "commandError", "message": "Failed reading: empty"}}
+    direct.network.faults.fail("/sql", no_sql, core="agent", times=100)
+    with pytest.raises(Refused, match="hides file servers"):
+        await direct.downloads.relays(direct.chat, unknown)
+    assert (await direct.downloads.relays(direct.chat, known)).certain is False
     assert (await direct.get(known)).exists()
 
 
@@ -938,3 +958,32 @@ async def test_resumed_downloads_are_found_on_every_page(direct: Scene) -> None:
 async def test_cancelling_a_chat_that_was_left_finds_nothing(direct: Scene) -> None:
     await direct.api.delete_chat(direct.chat.ref)
     assert await direct.downloads.cancel_chat(direct.chat) == 0
+
+
+async def test_a_defect_in_a_download_fails_it_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = await scene.offer()
+    with monkeypatch.context() as patch:
+
+        async def broken(*_: Any) -> None:
+            raise IndexError("x")
+
+        patch.setattr(scene.downloads._carrier, "_wait", broken)
+        assert "Internal error" in await why(scene, file)
+        patch.setattr(scene.downloads._carrier, "carry", broken)
+        assert "Internal error" in await why(scene, file)
+    assert scene.left() == []
+
+
+async def test_a_defect_in_taking_in_a_file_ends_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: Any) -> None:
+        raise IndexError("x")
+
+    monkeypatch.setattr(scene.downloads._carrier, "hold", broken)
+    file = await scene.offer()
+    await scene.api.receive_file(file.file_id, str(scene.folder / "elsewhere.pdf"), False)
+    await trio.sleep(60)
+    assert "IndexError" in caplog.text
+    monkeypatch.undo()
+    assert (await scene.get(await scene.offer(name="b.pdf"))).exists()

@@ -176,3 +176,22 @@ def test_a_link_in_the_place_of_the_copies_is_not_emptied(folders: Folders, tmp_
     assert (outside / "precious").exists()
     assert folders.new_copy().parent == folders.sent
     assert not folders.sent.is_symlink()
+
+
+def test_nothing_is_done_through_a_link_in_the_place_of_all_files(tmp_path: Path):
+    mine = tmp_path / "mine"
+    for name in ("sent/send-a/x", "group-9/1.pdf"):
+        (mine / name).parent.mkdir(parents=True)
+        (mine / name).write_bytes(b"x")
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("files", "forwarded"):
+        (data / name).symlink_to(mine)
+    folders = Folders(data)
+    folders.empty_sent()
+    assert not folders.kept("#9")
+    assert not folders.delete("#9")
+    assert folders.set_aside("#9", DAY) is None
+    assert not folders.delete_copy(data / "files" / "sent" / "send-a" / "x")
+    assert (mine / "sent/send-a/x").exists()
+    assert (mine / "group-9/1.pdf").exists()

@@ -767,3 +767,30 @@ async def test_a_disk_that_is_really_full_leaves_nothing(desk: Desk):
         assert list(desk.folders.sent.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+async def test_a_file_with_a_secret_of_the_server_is_refused_under_each_of_its_names(desk: Desk):
+    key = desk.file("notes/core.txt", b"the database key\n")
+    for name in (key, desk.home / "link.txt"):
+        if name != key:
+            name.symlink_to(key)
+        rules = Rules(desk.data, desk.home, secrets=(name,))
+        with pytest.raises(Refused, match="secret of this server"):
+            await open_offer(str(key), "auto", rules)
+
+
+async def test_the_data_folder_of_another_agent_is_refused_wherever_it_is(desk: Desk):
+    path = desk.file("other/files/group-1/7.pdf")
+    desk.file("other/token")
+    assert await desk.offer(path)
+    desk.file("other/headers.json")
+    assert "another agent" in await desk.refused(path)
+    assert "another agent" in await desk.refused(desk.home / "other" / "token")
+
+
+async def test_files_that_this_agent_received_are_not_those_of_another_one(desk: Desk):
+    for name in ("token", "headers.json"):
+        (desk.data / name).write_bytes(b"x")
+    path = desk.folders.target("#15", 7, "a.txt")
+    path.write_bytes(b"x")
+    assert (await desk.offer(path)).size == 1

@@ -108,6 +108,32 @@ def test_a_usual_file_is_not_refused(path: str):
         (f"{DATA}/files/sent/send-x/a.jpg", "being sent"),
         (f"{DATA}/files/SENT/send-x/a.jpg", "being sent"),
         (f"{DATA}/files/group-15/7.held.m4a", "owner's approval"),
+        (f"{DATA}/files/group-15/7.held-old.m4a", "owner's approval"),
+        (f"{DATA}/files/group-15/7.held-old-2.m4a", "owner's approval"),
+        (f"{DATA}/files/group-15/7.held", "owner's approval"),
+        ("/home/alice/.m2/settings.xml", "passwords or tokens"),
+        ("/home/alice/.gradle/gradle.properties", "passwords or tokens"),
+        ("/home/alice/.config/pip/pip.conf", "passwords or tokens"),
+        ("/home/alice/.databrickscfg", "passwords or tokens"),
+        ("/home/alice/.local/share/opencode/auth.json", "passwords or tokens"),
+        ("/home/alice/.config/filezilla/sitemanager.xml", "credentials"),
+        ("/home/alice/.config/composer/auth.json", "credentials"),
+        ("/home/alice/.composer/auth.json", "credentials"),
+        ("/home/alice/.snowflake/config.toml", "credentials"),
+        ("/home/alice/.config/opencode/opencode.json", "credentials"),
+        ("/home/alice/.local/share/remmina/x.remmina", "credentials"),
+        ("/home/alice/.purple/accounts.xml", "credentials"),
+        ("/home/alice/.zsh_sessions/x.history", "history"),
+        ("/home/alice/.bash_sessions/a.history", "history"),
+        ("/home/alice/.local/share/atuin/history.db", "history"),
+        ("/home/alice/.config/nushell/history.txt", "history"),
+        ("/home/alice/.local/state/python_history", "history"),
+        ("/home/alice/.config/psysh/psysh_history", "history"),
+        ("/home/alice/.floorp/x/places.sqlite", "browser profile"),
+        ("/home/alice/.config/thorium/Default/History", "browser profile"),
+        ("/srv/other-agent/simplex_chat.db", "SimpleX"),
+        ("/backup/simplex_agent.db-wal", "SimpleX"),
+        ("/backup/simplex_v1_agent.db.bak", "SimpleX"),
         (f"{DATA}/files/group-15/7.pem", "key file"),
         ("/home/alice/.local/share/simplexmcp/other/files/group-1/7.pdf", "credentials"),
     ],
@@ -200,3 +226,11 @@ def test_the_roots_name_the_users_own_folders_of_secrets_and_those_of_the_system
     assert HOME / ".ssh" in RULES.roots
     assert HOME / "Library/Application Support/Google/Chrome" in RULES.roots
     assert Path("/proc") in RULES.roots
+
+
+@pytest.mark.parametrize(
+    "path", ["/run-time/core.key.txt", "/etc/simplexmcp/database-key", "/ETC/simplexmcp/Database-Key"]
+)
+def test_a_file_with_a_secret_of_the_server_is_refused(path: str):
+    rules = Rules(DATA, HOME, secrets=(Path("/etc/simplexmcp/database-key"),))
+    assert (refusal(path, rules) is None) == path.startswith("/run-time")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 
 from simplexmcp.audit import Audit, read_audit
@@ -16,7 +17,8 @@ from tests.tools.world import FakeCore, contact, group, info
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+BORN = "2026-11-30T21:00:00Z"
+LATER = "2026-12-01T10:00:00Z"
 
 
 class Room:
@@ -37,7 +39,7 @@ class Room:
         return sorted(path.name for path in (self.folder / "files").iterdir())
 
 
-def chat(number: int, created: str = "2026-11-30T21:00:00Z") -> Chat:
+def chat(number: int, created: str = BORN) -> Chat:
     found = chat_of_contact(contact(number, createdAt=created))
     assert found is not None
     return found
@@ -84,7 +86,7 @@ async def test_the_first_event_of_a_new_chat_with_the_number_sets_the_old_files_
 async def test_a_group_that_arrives_in_any_event_counts(tmp_path: Path) -> None:
     room = Room(tmp_path)
     room.put("files/group-9")
-    room.files.know([])
+    room.files.know({})
     room.files.on_event({"type": "userJoinedGroup", "groupInfo": group(9)})
     assert room.folders()[0].startswith("group-9-left-")
 
@@ -95,7 +97,7 @@ async def test_at_a_start_only_folders_without_a_chat_are_those_of_chats_that_ar
     room = Room(tmp_path)
     for name in ("contact-4", "contact-5", "group-4", "sent", "group-4-left-2026-01-01", "something"):
         room.put(f"files/{name}")
-    room.files.know(["@4", "#9"])
+    room.files.know({"@4": BORN, "#9": BORN})
     for number in (4, 5):
         room.files.arrived(chat(number))
     assert room.folders() == [
@@ -105,7 +107,7 @@ async def test_at_a_start_only_folders_without_a_chat_are_those_of_chats_that_ar
 
 async def test_damaged_events_are_ignored(tmp_path: Path) -> None:
     room = Room(tmp_path)
-    room.files.know([])
+    room.files.know({})
     room.put("files/contact-4")
     room.files.left(chat(4))
     broken: list[Any] = [None, 5, [], {"chatInfo": 5}, {"chatInfo": {"type": "direct", "contact": {"contactId": "4"}}}]
@@ -141,4 +143,55 @@ async def test_a_disk_that_refuses_does_not_undo_a_leave(tmp_path: Path, monkeyp
     room.put("forwarded/contact-4")
     assert room.files.left(chat(4)).files == 0
     room.files.on_event(arrival(4, "2026-12-01T10:00:00Z"))
+    assert room.folders() == ["contact-4"]
+
+
+def test_a_path_below_a_linked_folder_is_one_for_downloads_and_for_sends(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "data").mkdir()
+    room = Room(tmp_path / "link" / "data")
+    path = room.files.folders.target("#9", 1, "a.pdf")
+    assert path == tmp_path / "real" / "data" / "files" / "group-9" / "1.pdf"
+    assert path.is_relative_to(room.files.rules.received)
+
+
+async def test_a_number_that_was_given_again_while_the_server_was_down_has_an_empty_folder(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    room = Room(tmp_path)
+    room.files.know({"@4": BORN, "@5": BORN, "@6": BORN})
+    for number in (4, 5, 6, 7):
+        room.put(f"files/contact-{number}")
+    room.files.on_event(arrival(7, BORN))
+    again = Room(tmp_path)
+    again.files.know({"@4": BORN, "@5": LATER, "@7": LATER})
+    assert again.folders() == ["contact-4", "contact-5-left-2026-11-30", "contact-6", "contact-7-left-2026-11-30"]
+    again.put("files/contact-5")
+    last = Room(tmp_path)
+    last.files.know({"@4": BORN, "@5": LATER, "@6": LATER, "@7": LATER})
+    assert "contact-5" in last.folders()
+    assert "contact-6" not in last.folders()
+    assert (tmp_path / "chats.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_number_that_was_given_again_without_a_word_of_the_core_is_seen_at_the_next_event(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    room = Room(tmp_path)
+    room.files.know({"@4": BORN})
+    room.put("files/contact-4")
+    room.files.on_event(arrival(4, "2026-11-30T21:00:00.123Z"))  # the same, told more exactly
+    assert room.folders() == ["contact-4"]
+    room.files.on_event(arrival(4, LATER))
+    assert room.folders() == ["contact-4-left-2026-11-30"]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"@4": 5}', b"\xff"])
+async def test_a_damaged_list_of_chats_sets_nothing_aside(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "chats.json").write_bytes(content)
+    (tmp_path / "chats.json").chmod(0o600)
+    room = Room(tmp_path)
+    room.put("files/contact-4")
+    room.files.know({"@4": BORN})
     assert room.folders() == ["contact-4"]

@@ -25,6 +25,9 @@ class FileCore(FakeCore):
     def __init__(self) -> None:
         super().__init__()
         self.servers: list[str] = [KNOWN]
+        self.told: list[str] = []
+        """Servers that only the list of a newer core names."""
+        self.redirects = False
         self.bytes = b"12345"
 
     def offer(self, ref: str, number: int, name: str = "report.pdf", **file: Any) -> int:
@@ -42,6 +45,7 @@ class FileCore(FakeCore):
     def _grammar(self) -> list[tuple[str, Callable[..., Wire]]]:
         return [
             (r"/_get item info (\S+) (\d+)", self._info),
+            (r"/sql chat SELECT d\.file_descr_complete.*", self._description),
             (r"/_servers 1", lambda: {"type": "userServers", "userServers": [{"xftpServers": [{"server": KNOWN}]}]}),
             (r"/freceive (\d+)( approved_relays=on)? (\S+)", self._receive),
             (r"/fcancel (\d+)", lambda _: {"type": "rcvFileCancelled"}),
@@ -50,7 +54,14 @@ class FileCore(FakeCore):
 
     def _info(self, ref: str, number: str) -> Wire:
         self._chat(ref)
-        return {"type": "chatItemInfo", "chatItemInfo": {"fileXftpServers": self.servers}}
+        return {"type": "chatItemInfo", "chatItemInfo": {"fileXftpServers": [*self.servers, *self.told]}}
+
+    def _description(self) -> Wire:
+        replicas = "".join(f"- chunks:\n  - 1:a=:b=\n  server: {server}\n" for server in self.servers)
+        more = "redirect:\n  digest: abc=\n  size: 1\n" if self.redirects else ""
+        head = "chunkSize: 1\ndigest: abc=\nkey: abc=\nnonce: abc=\nparty: recipient\n"
+        text = f"{head}{more}replicas:\n{replicas}size: 5\n"
+        return {"type": "sQLResult", "rows": ["complete|text", f"1|{text}"]}
 
     def _receive(self, number: str, _approved: str | None, path: str) -> Wire:
         chat, found = next(
@@ -188,6 +199,80 @@ async def test_unknown_servers_are_approved_only_by_a_card_that_names_them(
         assert running.content is not None
         assert running.content["error"] == "The file servers changed after the request."
         assert len(world.core.did("/freceive")) == 1
+
+
+@pytest.mark.parametrize(
+    ("servers", "told"),
+    [
+        ([f"xftp://KEY@{'a' * 470}{n}.example" for n in range(32)], []),
+        ([KNOWN], [f"xftp://KEY@evil{n}.example" for n in range(33)]),
+        ([KNOWN], [f"xftp://KEY@{'a' * 15_000}.example"]),
+    ],
+)
+async def test_a_file_on_more_unknown_servers_than_a_card_can_name_is_refused(
+    world: World, servers: list[str], told: list[str], patient_clock: MockClock
+) -> None:
+    async with world.running():
+        files(world).servers, files(world).told = servers, told
+        files(world).offer("#15", 130)
+        result = await world.use("download", chat="#15", item=130)
+        assert result["error"] == (
+            f"The file is on {len(told or servers)} servers that the agent does not know; "
+            "a card cannot name them all, so it is not received."
+        )
+        assert world.board.posts == []
+
+
+async def test_a_card_names_each_of_many_unknown_servers(world: World, patient_clock: MockClock) -> None:
+    async with world.running():
+        files(world).servers = [f"xftp://KEY@evil{n}.example" for n in range(20)]
+        files(world).offer("#15", 130)
+        world.nursery.start_soon(approved, world)
+        assert (await world.use("download", chat="#15", item=130))["status"] == "done"
+        assert all(f"`evil{n}.example`" in world.board.posts[0] for n in range(20))
+
+
+async def test_a_redirect_that_the_cores_list_of_servers_hides_is_refused(
+    world: World, patient_clock: MockClock
+) -> None:
+    async with world.running():
+        files(world).servers = ["xftp://KEY@outer.example"]
+        files(world).redirects = True
+        files(world).offer("#15", 130)
+        result = await world.use("download", chat="#15", item=130)
+        assert result["error"] == "The file is described in a way that hides file servers; it is not received."
+        assert world.board.posts == []
+
+
+async def test_a_received_file_that_is_missing_is_refused_without_a_card(
+    world: World, patient_clock: MockClock
+) -> None:
+    async with world.running():
+        files(world).offer("#15", 130)
+        world.nursery.start_soon(approved, world)
+        done = await world.use("download", chat="#15", item=130)
+        Path(done["path"]).unlink()
+        posts = list(world.board.posts)
+        result = await world.use("download", chat="#15", item=130)
+        assert result["error"] == (
+            "The file of item 130 in #15 was received before and is not there any more; "
+            "it can be received again only when its sender sends it again."
+        )
+        assert world.board.posts == posts
+
+
+async def test_a_sender_who_was_renamed_after_the_card_is_another(world: World, patient_clock: MockClock) -> None:
+    async with world.running():
+        files(world).offer("#15", 130)
+        running = world.start("download", chat="#15", item=130)
+        await trio.sleep(1)
+        renamed = {**BOB, "localDisplayName": "Alice", "memberProfile": {"displayName": "Alice", "fullName": ""}}
+        world.core.chats["#15"].items[-1]["chatDir"]["groupMember"] = renamed
+        assert world.actions.approve(1, "#15", ALICE) is None
+        await running.done.wait()
+        assert running.content is not None
+        assert running.content["error"] == "The file of item 130 in #15 changed after the request."
+        assert world.core.did("/freceive") == []
 
 
 async def test_in_mode_host_no_unknown_server_is_used(tmp_path: Path, patient_clock: MockClock) -> None:

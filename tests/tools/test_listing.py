@@ -67,7 +67,7 @@ async def test_list_shows_actions_until_their_result_was_delivered(world: World,
         assert action == {
             "action": 1,
             "tool": "send",
-            "input": {"chat": "@4", "text": "x" * 500 + "… (600 characters)"},
+            "input": {"chat": "@4", "text": "x" * 600},
             "state": "pending",
             "open": True,
             "expires": "2026-12-01T11:00:00Z",
@@ -75,6 +75,19 @@ async def test_list_shows_actions_until_their_result_was_delivered(world: World,
         await world.approve()
         await running.result()
         assert (await world.use("list"))["actions"] == []
+
+
+async def test_list_stays_under_its_size_with_very_many_long_actions(world: World) -> None:
+    async with world.running():
+        world.core.add(contact(4))
+        for number in range(1, 11):
+            world.start("send", chat="@4", text=f"{number} " + "x" * 10_000)
+            await world.posted(number)
+        content = await world.use("list")
+        assert len(content["actions"]) == 10
+        assert len(str(content)) < 61_000
+        assert content["actions"][0]["input"]["text"].endswith(" characters)")
+        world.nursery.cancel_scope.cancel()
 
 
 async def test_list_stays_under_its_size_with_very_many_chats(world: World) -> None:
