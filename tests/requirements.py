@@ -228,7 +228,7 @@ CASES: dict[str, Requirement] = {
     ),
     "U25": _r(
         "However often the link goes, each message reaches the agent once.",
-        "e2e/test_robust_link.py::test_each_message_reaches_the_agent_once_and_in_order_whenever_the_link_goes",
+        "e2e/test_robust_link.py::test_each_message_reaches_the_agent_exactly_once_whenever_the_link_goes",
         "tools/test_simulated.py::test_with_a_link_that_is_lost_at_random_each_message_comes_once",
     ),
     "U26": _r(
