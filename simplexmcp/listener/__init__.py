@@ -1,7 +1,7 @@
-"""The listener: MCP over HTTP on 127.0.0.1. Its door is `serve`; what it knows of the tools is in `protocol`.
+"""The listener: MCP over HTTP on 127.0.0.1. Its door is `serve`; what it knows of the tools is in `tooling`.
 
 `serve` and what belongs to it are imported when they are first asked for: the SDK and hypercorn take half a second,
-which nobody pays who only needs the protocol.
+which nobody pays who only needs those types.
 """
 
 from __future__ import annotations
