@@ -1,0 +1,147 @@
+"""`simplexmcp rooms register CLIENT`: the MCP server among a client's servers, through its program or in its file.
+
+`install` uses the same steps and adds the hooks. Programs are run with an argument list, never through a shell.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from simplexmcp.errors import UserError
+from simplexmcp.rooms import edits
+from simplexmcp.rooms.clients import NAME, client_named, registered, server_command, server_edit
+from simplexmcp.rooms.program import UsageError, parse
+from simplexmcp.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simplexmcp.rooms.clients import Client
+
+__all__ = ["HELP", "Order", "order_of", "register", "run", "show", "unregister"]
+
+HELP = """\
+Usage: simplexmcp rooms register claude|codex|gemini|agy [options]
+
+Adds the rooms server to the servers of an agent's client, for all projects of this user.
+
+  --undo       takes it out again
+  --dry-run    only shows what would be done
+  --force      replaces an entry of another program
+  --help       this text
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.
+"""
+_LIMIT = 60.0  # seconds for one run of a client's program
+
+
+class Order(NamedTuple):
+    """What was asked for."""
+
+    client: Client
+    undo: bool
+    dry_run: bool
+    force: bool
+
+
+def run(argv: Sequence[str]) -> int:
+    """The program; its exit code. Raises UserError."""
+    order = order_of(argv, HELP)
+    if order is not None:
+        (unregister if order.undo else register)(order)
+    return 0
+
+
+def order_of(argv: Sequence[str], help_text: str) -> Order | None:
+    """What was asked for; None when it was help, which is shown. Raises UserError."""
+    try:
+        options = parse(
+            [word for word in argv if word.startswith("-")], (), ("--undo", "--dry-run", "--force", "--help", "-h")
+        )
+    except UsageError as error:
+        raise UserError(f"{error} See --help.", 2) from None
+    names = [word for word in argv if not word.startswith("-")]
+    if options.flag("--help"):
+        sys.stdout.write(help_text)
+        return None
+    if len(names) != 1:
+        raise UserError("name one client: claude, codex, gemini or agy.", 2)
+    client = client_named(names[0])
+    return Order(client, options.flag("--undo"), options.flag("--dry-run"), options.flag("--force"))
+
+
+def register(order: Order) -> None:
+    """Adds the server, and prints what was done. Raises UserError: the client has another entry of this name, or its
+    program or settings refuse."""
+    client, command = order.client, server_command()
+    found = registered(client)
+    if found == command:
+        print(f"{client.title} has the server {NAME} already.")
+        return
+    if found is not None and not order.force:
+        raise UserError(
+            f"{client.title} has a server {NAME} that runs: {printable(shlex.join(found))}. "
+            "Nothing was changed; --force puts this program in its place."
+        )
+    if _has_program(client):
+        if found is not None:
+            _client_program(order, client.remove)
+        _client_program(order, (*client.add, *command))
+    else:
+        show(order, server_edit(client, command))
+    if not order.dry_run:
+        print(f"Added to {client.title}: server {NAME}. Restart its sessions.")
+
+
+def unregister(order: Order) -> None:
+    """Takes the server out, and prints what was done. Raises UserError."""
+    client = order.client
+    if registered(client) is None:
+        print(f"{client.title} has no server {NAME}.")
+        return
+    if _has_program(client):
+        _client_program(order, client.remove)
+    else:
+        show(order, server_edit(client, None))
+    if not order.dry_run:
+        print(f"Removed from {client.title}: server {NAME}.")
+
+
+def show(order: Order, edit: edits.Edit) -> None:
+    """Makes the edit, or (dry run) shows it. Raises UserError."""
+    if order.dry_run:
+        sys.stdout.write(edits.difference(edit))
+    else:
+        edits.apply(edit)
+
+
+def _has_program(client: Client) -> bool:
+    return bool(client.program) and shutil.which(client.program) is not None
+
+
+def _client_program(order: Order, words: Sequence[str]) -> None:
+    command = [order.client.program, *words]
+    if order.dry_run:
+        print(f"would run: {shlex.join(command)}")
+        return
+    try:
+        done = subprocess.run(  # noqa: S603 - an argument list, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{shlex.join(command[:3])} did not end within {_LIMIT:.0f} s. Try again.") from None
+    except OSError as error:
+        raise UserError(f"The program {command[0]} can't be run: {error.strerror}. Repair its installation.") from error
+    if done.returncode != 0:
+        said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").split())
+        raise UserError(f"{shlex.join(command[:3])} failed: {printable(said)}")

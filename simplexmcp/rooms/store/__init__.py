@@ -1,0 +1,1 @@
+"""The border to SQLite: the one place that knows the database."""

@@ -1,0 +1,1 @@
+"""The tools of the rooms server, by what they are about."""
