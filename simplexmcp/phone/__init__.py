@@ -1,0 +1,1 @@
+"""The phone: a web page on which a person without the SimpleX app plays people of the simulated network."""
