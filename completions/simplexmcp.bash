@@ -5,27 +5,77 @@
 #    source ~/.local/share/bash_completion/simplexmcp
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_simplexmcp_subparsers=(serve register unregister status sandbox)
+_shtab_simplexmcp_rooms_subparsers=(mcp watch check hook view register install doctor export retention)
+_shtab_simplexmcp_subparsers=(serve install-service register unregister config bridge status log doctor sandbox completion rooms)
 
-_shtab_simplexmcp_serve_option_strings=(--display-name --data --port --approve --owners --reset-owners --expire-hours --stop-wait --qr-code --core --core-password-file --database-key-file --smp-server --xftp-server --log-level -h --help)
+_shtab_simplexmcp_serve_option_strings=(--display-name --data --port --approve --owners --reset-owners --expire-hours --stop-wait --qr-code --core --core-password-file --phone-port --database-key-file --smp-server --xftp-server --log-level -h --help)
+_shtab_simplexmcp_install_service_option_strings=(--print --uninstall --display-name --data --port --approve --owners --reset-owners --expire-hours --stop-wait --qr-code --core --core-password-file --phone-port --database-key-file --smp-server --xftp-server --log-level -h --help)
 _shtab_simplexmcp_register_option_strings=(--scope --data -h --help)
 _shtab_simplexmcp_unregister_option_strings=(-h --help)
+_shtab_simplexmcp_config_option_strings=(--data -h --help)
+_shtab_simplexmcp_bridge_option_strings=(--data -h --help)
 _shtab_simplexmcp_status_option_strings=(--data --json -h --help)
-_shtab_simplexmcp_sandbox_option_strings=(--port --state -h --help)
+_shtab_simplexmcp_log_option_strings=(-f --follow -n --lines --since --data --json -h --help)
+_shtab_simplexmcp_doctor_option_strings=(--data --core --port --json -h --help)
+_shtab_simplexmcp_sandbox_option_strings=(--port --phone-port --state -h --help)
+_shtab_simplexmcp_completion_option_strings=(-h --help)
+_shtab_simplexmcp_rooms_mcp_option_strings=(-h --help)
+_shtab_simplexmcp_rooms_watch_option_strings=(-h --help --agent --room --epoch --owner-pid --mentions-only --interval --timeout --ok-on-timeout --follow)
+_shtab_simplexmcp_rooms_check_option_strings=(-h --help --agent --room --since --mentions-only)
+_shtab_simplexmcp_rooms_hook_option_strings=(-h --help)
+_shtab_simplexmcp_rooms_view_option_strings=(-h --help --port --token --db)
+_shtab_simplexmcp_rooms_register_option_strings=(-h --help --undo --dry-run --force)
+_shtab_simplexmcp_rooms_install_option_strings=(-h --help --undo --dry-run --force)
+_shtab_simplexmcp_rooms_doctor_option_strings=(-h --help --json)
+_shtab_simplexmcp_rooms_export_option_strings=(-h --help --format --db)
+_shtab_simplexmcp_rooms_retention_option_strings=(-h --help --keep-last --max-age --off --db)
+_shtab_simplexmcp_rooms_option_strings=(-h --help)
 _shtab_simplexmcp_option_strings=(-h --help --version)
 
+_shtab_simplexmcp_serve_pos_0_COMPGEN=_simplexmcp_names
 _shtab_simplexmcp_serve___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_serve___core_COMPGEN=_simplexmcp_cores
 _shtab_simplexmcp_serve___core_password_file_COMPGEN=_shtab_compgen_files
 _shtab_simplexmcp_serve___database_key_file_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_install_service_pos_0_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_install_service___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_install_service___core_COMPGEN=_simplexmcp_cores
+_shtab_simplexmcp_install_service___core_password_file_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_install_service___database_key_file_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_register_pos_0_COMPGEN=_simplexmcp_names
 _shtab_simplexmcp_register___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_unregister_pos_0_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_config_pos_1_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_config___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_bridge_pos_0_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_bridge___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_status_pos_0_COMPGEN=_simplexmcp_names
 _shtab_simplexmcp_status___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_log_pos_0_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_log___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_doctor_pos_0_COMPGEN=_simplexmcp_names
+_shtab_simplexmcp_doctor___data_COMPGEN=_shtab_compgen_dirs
+_shtab_simplexmcp_doctor___core_COMPGEN=_simplexmcp_cores
 _shtab_simplexmcp_sandbox___state_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_rooms_view___db_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_rooms_export___db_COMPGEN=_shtab_compgen_files
+_shtab_simplexmcp_rooms_retention___db_COMPGEN=_shtab_compgen_files
 
 _shtab_simplexmcp_serve___approve_choices=(requests host)
 _shtab_simplexmcp_serve___qr_code_choices=(large small none)
 _shtab_simplexmcp_serve___log_level_choices=(debug info warning error)
+_shtab_simplexmcp_install_service___approve_choices=(requests host)
+_shtab_simplexmcp_install_service___qr_code_choices=(large small none)
+_shtab_simplexmcp_install_service___log_level_choices=(debug info warning error)
 _shtab_simplexmcp_register___scope_choices=(user local project)
-_shtab_simplexmcp_pos_0_choices=(serve register unregister status sandbox)
+_shtab_simplexmcp_config_pos_0_choices=(claude-desktop codex gemini cursor vscode opencode zed)
+_shtab_simplexmcp_completion_pos_0_choices=(bash zsh fish)
+_shtab_simplexmcp_rooms_hook_pos_0_choices=(claude codex gemini)
+_shtab_simplexmcp_rooms_register_pos_0_choices=(claude codex gemini agy)
+_shtab_simplexmcp_rooms_install_pos_0_choices=(claude codex gemini agy)
+_shtab_simplexmcp_rooms_export___format_choices=(md jsonl)
+_shtab_simplexmcp_rooms_pos_0_choices=(mcp watch check hook view register install doctor export retention)
+_shtab_simplexmcp_pos_0_choices=(serve install-service register unregister config bridge status log doctor sandbox completion rooms)
 
 _shtab_simplexmcp_serve___owners_nargs='?'
 _shtab_simplexmcp_serve___reset_owners_nargs=0
@@ -33,20 +83,93 @@ _shtab_simplexmcp_serve___smp_server_nargs=+
 _shtab_simplexmcp_serve___xftp_server_nargs=+
 _shtab_simplexmcp_serve__h_nargs=0
 _shtab_simplexmcp_serve___help_nargs=0
+_shtab_simplexmcp_install_service___print_nargs=0
+_shtab_simplexmcp_install_service___uninstall_nargs=0
+_shtab_simplexmcp_install_service___owners_nargs='?'
+_shtab_simplexmcp_install_service___reset_owners_nargs=0
+_shtab_simplexmcp_install_service___smp_server_nargs=+
+_shtab_simplexmcp_install_service___xftp_server_nargs=+
+_shtab_simplexmcp_install_service__h_nargs=0
+_shtab_simplexmcp_install_service___help_nargs=0
 _shtab_simplexmcp_register__h_nargs=0
 _shtab_simplexmcp_register___help_nargs=0
 _shtab_simplexmcp_unregister__h_nargs=0
 _shtab_simplexmcp_unregister___help_nargs=0
+_shtab_simplexmcp_config__h_nargs=0
+_shtab_simplexmcp_config___help_nargs=0
+_shtab_simplexmcp_bridge__h_nargs=0
+_shtab_simplexmcp_bridge___help_nargs=0
 _shtab_simplexmcp_status___json_nargs=0
 _shtab_simplexmcp_status__h_nargs=0
 _shtab_simplexmcp_status___help_nargs=0
+_shtab_simplexmcp_log__f_nargs=0
+_shtab_simplexmcp_log___follow_nargs=0
+_shtab_simplexmcp_log___json_nargs=0
+_shtab_simplexmcp_log__h_nargs=0
+_shtab_simplexmcp_log___help_nargs=0
+_shtab_simplexmcp_doctor___json_nargs=0
+_shtab_simplexmcp_doctor__h_nargs=0
+_shtab_simplexmcp_doctor___help_nargs=0
 _shtab_simplexmcp_sandbox__h_nargs=0
 _shtab_simplexmcp_sandbox___help_nargs=0
+_shtab_simplexmcp_completion__h_nargs=0
+_shtab_simplexmcp_completion___help_nargs=0
+_shtab_simplexmcp_rooms_mcp__h_nargs=0
+_shtab_simplexmcp_rooms_mcp___help_nargs=0
+_shtab_simplexmcp_rooms_watch__h_nargs=0
+_shtab_simplexmcp_rooms_watch___help_nargs=0
+_shtab_simplexmcp_rooms_watch___mentions_only_nargs=0
+_shtab_simplexmcp_rooms_watch___ok_on_timeout_nargs=0
+_shtab_simplexmcp_rooms_watch___follow_nargs=0
+_shtab_simplexmcp_rooms_check__h_nargs=0
+_shtab_simplexmcp_rooms_check___help_nargs=0
+_shtab_simplexmcp_rooms_check___mentions_only_nargs=0
+_shtab_simplexmcp_rooms_hook__h_nargs=0
+_shtab_simplexmcp_rooms_hook___help_nargs=0
+_shtab_simplexmcp_rooms_view__h_nargs=0
+_shtab_simplexmcp_rooms_view___help_nargs=0
+_shtab_simplexmcp_rooms_view___token_nargs=0
+_shtab_simplexmcp_rooms_register__h_nargs=0
+_shtab_simplexmcp_rooms_register___help_nargs=0
+_shtab_simplexmcp_rooms_register___undo_nargs=0
+_shtab_simplexmcp_rooms_register___dry_run_nargs=0
+_shtab_simplexmcp_rooms_register___force_nargs=0
+_shtab_simplexmcp_rooms_install__h_nargs=0
+_shtab_simplexmcp_rooms_install___help_nargs=0
+_shtab_simplexmcp_rooms_install___undo_nargs=0
+_shtab_simplexmcp_rooms_install___dry_run_nargs=0
+_shtab_simplexmcp_rooms_install___force_nargs=0
+_shtab_simplexmcp_rooms_doctor__h_nargs=0
+_shtab_simplexmcp_rooms_doctor___help_nargs=0
+_shtab_simplexmcp_rooms_doctor___json_nargs=0
+_shtab_simplexmcp_rooms_export__h_nargs=0
+_shtab_simplexmcp_rooms_export___help_nargs=0
+_shtab_simplexmcp_rooms_retention__h_nargs=0
+_shtab_simplexmcp_rooms_retention___help_nargs=0
+_shtab_simplexmcp_rooms_retention___off_nargs=0
+_shtab_simplexmcp_rooms_pos_0_nargs=A...
+_shtab_simplexmcp_rooms__h_nargs=0
+_shtab_simplexmcp_rooms___help_nargs=0
 _shtab_simplexmcp_pos_0_nargs=A...
 _shtab_simplexmcp__h_nargs=0
 _shtab_simplexmcp___help_nargs=0
 _shtab_simplexmcp___version_nargs=0
 
+
+# Custom Preamble
+
+_simplexmcp_names() {
+  local name
+  simplexmcp _names 2>/dev/null | while IFS= read -r name; do
+    if [[ "$name" == "$1"* ]]; then printf '%q\n' "$name"; fi
+  done
+}
+
+_simplexmcp_cores() {
+  compgen -W "native sandbox" -- "$1"
+}
+
+# End Custom Preamble
 
 # $1=COMP_WORDS[1]
 _shtab_compgen_files() {

@@ -1,48 +1,61 @@
-"""Writes what is generated: the manual page, the completions, the table of states in flows.md.
+"""Writes what is generated: the manual pages, the completions, the table of states in flows.md.
 
-`python docs/generate.py` writes the files, `--check` only says which are out of date (exit code 1).
+`python -m docs.generate` writes the files, `--check` only says which are out of date (exit code 1).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import shtab
 
+from docs.commands import Option, rooms_commands
+from docs.manpages import manual_pages
 from simplexmcp import cli
 from simplexmcp.arguments import PARSERS
+from simplexmcp.completion import FILES
 from simplexmcp.states import table_as_markdown
 
-ROOT = Path(__file__).resolve().parent.parent
-SHELLS = {"bash": "simplexmcp.bash", "zsh": "_simplexmcp", "fish": "simplexmcp.fish"}
-FILES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-TAIL = r"""
-.SH FILES
-.TP
-.I ~/.local/share/simplexmcp/NAME
-The data folder of agent NAME on Linux: keys, databases, token, logs. Mode 0700; symlinks are refused.
-.TP
-.I DIR/token
-The secret that an MCP client sends as
-.BR "Authorization: Bearer" .
-.TP
-.I DIR/audit.jsonl
-What was asked, by whom it was decided, what happened; one JSON object a line.
-.SH EXIT STATUS
-0 done, 1 failed, 2 wrong usage or a value that does not fit, 130 interrupted during start.
-.SH SECURITY
-With
-.BR "\-\-core native" ,
-the default, no other program can send as the agent. The port of a running
-.B simplex\-chat
-has no password: with
-.B \-\-core ws://
-every program that can open it sends without approval.
-"""
+ROOT = Path(__file__).resolve().parent.parent
+# How a shell finds the names of agents: it asks the program, which knows where their folders are.
+NAMES = {
+    "bash": "_simplexmcp_names",
+    "zsh": "_simplexmcp_names",
+    "fish": "(simplexmcp _names 2>/dev/null)",
+    "preamble": {
+        "bash": r"""
+_simplexmcp_names() {
+  local name
+  simplexmcp _names 2>/dev/null | while IFS= read -r name; do
+    if [[ "$name" == "$1"* ]]; then printf '%q\n' "$name"; fi
+  done
+}
+""",
+        "zsh": r"""
+_simplexmcp_names() {
+  local -a names
+  names=(${(f)"$(simplexmcp _names 2>/dev/null)"})
+  compadd -a names
+}
+""",
+    },
+}
+CORES = {
+    "bash": "_simplexmcp_cores",
+    "zsh": "(native sandbox)",
+    "fish": "native sandbox",
+    "preamble": {"bash": '_simplexmcp_cores() {\n  compgen -W "native sandbox" -- "$1"\n}\n'},
+}
+# What completes a value, by the word that stands for it in the help.
+VALUES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE, "NAME": NAMES, "CORE": CORES}
 
 
 def main() -> int:
@@ -60,10 +73,8 @@ def main() -> int:
 
 def generated() -> dict[Path, str]:
     """Every generated file and its text."""
-    files = {
-        ROOT / "completions" / name: shtab.complete(whole_parser(), shell) + "\n" for shell, name in SHELLS.items()
-    }
-    files[ROOT / "man" / "simplexmcp.1"] = manual()
+    files = {ROOT / "completions" / name: shtab.complete(whole_parser(), shell) + "\n" for shell, name in FILES.items()}
+    files |= {ROOT / "man" / name: text for name, text in manual_pages().items()}
     flows = ROOT / "docs" / "flows.md"
     files[flows] = re.sub(
         r"(?s)(<!-- states: .*? -->\n).*?(<!-- end -->)",
@@ -80,56 +91,56 @@ def whole_parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers()
     for name, parser in PARSERS.items():
         part = parser(prog=f"simplexmcp {name}")
-        for action in part.options():
-            if action.metavar in FILES:
-                action.complete = FILES[action.metavar]  # type: ignore[attr-defined]
-        commands.add_parser(name, help=first_sentence(part), parents=[part], add_help=False)
+        add_command(commands, name, part, part.options())
+    add_rooms(commands)
     return whole
 
 
-def manual() -> str:
-    """The manual page."""
-    lines = [
-        '.TH SIMPLEXMCP 1 "" simplexmcp "User Commands"',
-        ".SH NAME",
-        r"simplexmcp \- a presence in SimpleX for an AI agent, approved by its owner",
-        ".SH SYNOPSIS",
-        r".B simplexmcp",
-        r".I COMMAND",
-        r"[\fIoptions\fR]",
-        ".SH DESCRIPTION",
-        roff(cli.HELP.split("\n\n")[1]),
-        ".SH COMMANDS",
-    ]
-    for name, parser in PARSERS.items():
-        part = parser(prog=f"simplexmcp {name}")
-        lines += [f".SS {roff(part.usage or name)}", roff(part.description or "")]
-        for action in part.options():
-            lines += [".TP", heading(action), roff(action.help or "")]
-    return "\n".join(lines) + TAIL
+def add_command(commands: Any, name: str, parser: argparse.ArgumentParser, actions: Iterable[argparse.Action]) -> None:
+    """Adds a command with its options to the whole; their values are completed by VALUES."""
+    for action in actions:
+        if isinstance(action.metavar, str) and not action.choices and action.metavar in VALUES:
+            action.complete = VALUES[action.metavar]  # type: ignore[attr-defined]
+    commands.add_parser(name, help=first_sentence(parser), parents=[parser], add_help=False)
 
 
-def heading(action: argparse.Action) -> str:
-    """An option with its value."""
-    names = ", ".join(rf"\fB{roff(option)}\fR" for option in action.option_strings)
-    value = "|".join(str(choice) for choice in action.choices) if action.choices else str(action.metavar or "")
-    if not names:
-        return rf"\fI{roff(value)}\fR"
-    if action.nargs == 0 or not value:
-        return names
-    shown = rf"\fI{roff(value)}\fR"
-    return f"{names} {f'[{shown}]' if action.nargs == '?' else shown}{' ...' if action.nargs == '+' else ''}"
+def add_rooms(commands: Any) -> None:
+    """Adds the commands of the rooms, which have no parsers: what their help says."""
+    first, *rest = rooms_commands()
+    rooms = commands.add_parser("rooms", help=first.what, description=first.what).add_subparsers()
+    for command in rest:
+        part = rooms.add_parser(command.words[-1], help=command.what, description=command.what)
+        for option in merged(command.options):
+            add_option(part, option)
+
+
+def merged(options: Iterable[Option]) -> list[Option]:
+    """Options that the help explains value by value, once each; `--help` is the parser's own."""
+    found = dict[str, Option]()
+    for option in options:
+        if (before := found.get(option.names[0])) is not None:
+            found[option.names[0]] = dataclasses.replace(before, choices=(before.value, option.value))
+        elif option.names[0] != "--help":
+            found[option.names[0]] = option
+    return list(found.values())
+
+
+def add_option(part: argparse.ArgumentParser, option: Option) -> None:
+    """One option of a command of the rooms."""
+    name, does = option.names[0], option.help.split("; ")[0]
+    if not option.positional and not option.value:
+        part.add_argument(name, action="store_true", help=does)
+        return
+    choices = {"choices": option.choices} if option.choices else {}
+    metavar = name if option.positional else option.value
+    added = part.add_argument(name, help=does, metavar=metavar, **choices)
+    if option.value == "PATH":
+        added.complete = shtab.FILE  # type: ignore[attr-defined]
 
 
 def first_sentence(parser: argparse.ArgumentParser) -> str:
     """What a command does, in short."""
     return (parser.description or "").split(". ")[0].split(": ")[0].rstrip(".")
-
-
-def roff(text: str) -> str:
-    """Text as roff shows it unchanged, on one line."""
-    escaped = " ".join(text.split()).replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq")
-    return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
 if __name__ == "__main__":
