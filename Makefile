@@ -1,10 +1,15 @@
-# One command per chore; each makes the environment it needs. Only python3 (3.11 or later), make and PyPI are needed.
+# One command per chore; each makes the environment it needs. Only python3 (3.11 or later), make and PyPI are needed,
+# and for `make test` the PACKAGES below.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check docs bench format clean
+.PHONY: demo test check docs bench reliability format clean tools
+
+# What the tests use: a browser for the pages, shells for the completions, readers of the manual, systemd's checker.
+TOOLS = chromedriver bash zsh fish mandoc groff systemd-analyze
+PACKAGES = chromium chromium-driver bash zsh fish mandoc groff systemd
 
 $(VENV)/run.done: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,8 +32,16 @@ $(VENV)/check.done: $(VENV)/test.done
 demo: $(VENV)/run.done
 	@$(BIN)/python -m simplexmcp.demo $(if $(KEEP),--keep)
 
-test: $(VENV)/test.done
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+test: $(VENV)/test.done tools
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(foreach tool,$(call missing),--without $(tool)) $(ARGS)
+
+missing = $(foreach tool,$(TOOLS),$(if $(shell command -v $(tool)),,$(tool)))
+
+# Installs them where it may. Where it cannot, the tests that need them are left out, and that is said; not in CI.
+tools:
+	@missing="$(call missing)"; test -z "$$missing" || \
+	  { test "$$(id -u)" = 0 && apt-get update -q && apt-get install -y -q $(PACKAGES); } || \
+	  { echo "Left out are the tests that need $$missing. For them: sudo apt-get install $(PACKAGES)" >&2; test -z "$(CI)"; }
 
 check: $(VENV)/check.done
 	@$(BIN)/ruff format --check .
@@ -36,10 +49,10 @@ check: $(VENV)/check.done
 	@$(BIN)/mypy
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
-	@$(BIN)/python docs/generate.py --check
+	@$(BIN)/python -m docs.generate --check
 
 docs: $(VENV)/test.done
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m docs.generate
 
 format: $(VENV)/check.done
 	@$(BIN)/ruff format .
@@ -47,6 +60,10 @@ format: $(VENV)/check.done
 
 bench: $(VENV)/test.done
 	@$(BIN)/python -m benchmarks
+
+# Measures everything again, for docs/reliability.md: some minutes.
+reliability: $(VENV)/test.done
+	@$(BIN)/python -m benchmarks.reliability --measure
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -8,7 +8,16 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.agent import approve_to_send, event_to_result, start_to_listening
+from benchmarks.crowd import crowded_server
 from benchmarks.listener import held_calls, list_per_second
+from benchmarks.rooms import (
+    rooms_large,
+    rooms_memory,
+    rooms_posting,
+    rooms_reading,
+    rooms_start,
+    rooms_waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +39,13 @@ BENCHMARKS: list[Benchmark] = [
     approve_to_send,
     event_to_result,
     start_to_listening,
+    crowded_server,
+    rooms_start,
+    rooms_posting,
+    rooms_reading,
+    rooms_large,
+    rooms_waiting,
+    rooms_memory,
 ]
 
 

@@ -1,8 +1,8 @@
 """The load generator, a process of its own: plain sockets and one selector, so that it costs little itself.
 
 `python -m benchmarks.load PORT calls CLIENTS SECONDS` calls `list` again and again on CLIENTS connections, and prints
-`{"seconds", "latencies"}`. `… PORT hold COUNT` opens COUNT calls of `wait`, prints "held" when each has had its first
-byte, and keeps them until its standard input ends.
+`{"seconds", "latencies"}`. `… PORT hold COUNT TOKEN TOOL ARGUMENTS` opens COUNT calls of a tool, with each of a JSON
+list of arguments in turn, prints "held" when each has had its first byte, and keeps them until its standard input ends.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import selectors
 import socket
 import sys
 import time
+from typing import Any
 
 from benchmarks.servers import TOKEN
 
 _DONE = b"\r\n0\r\n\r\n"
 
 
-def request(port: int, tool: str, number: int) -> bytes:
+def request(port: int, tool: str, number: int, arguments: dict[str, Any] | None = None, token: str = "") -> bytes:
     """One tools/call as it goes over the wire."""
-    params = {"name": tool, "arguments": {}, "_meta": {"progressToken": number}}
+    params = {"name": tool, "arguments": arguments or {}, "_meta": {"progressToken": number}}
     body = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
     head = (
-        f"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {TOKEN}\r\n"
+        f"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token or TOKEN}\r\n"
         "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
         f"mcp-protocol-version: 2025-11-25\r\ncontent-length: {len(body)}\r\n\r\n"
     )
@@ -83,15 +84,16 @@ def calls(port: int, clients: int, seconds: float) -> None:
     print(json.dumps({"seconds": time.perf_counter() - start, "latencies": latencies}), flush=True)
 
 
-def hold(port: int, count: int) -> None:
-    """Opens calls of `wait`, a hundred at a time, and keeps them."""
+def hold(port: int, count: int, token: str, tool: str, arguments: list[dict[str, Any]]) -> None:
+    """Opens calls, a hundred at a time, and keeps them."""
     held: list[Client] = []
     while len(held) < count:
         batch = [Client(port, number) for number in range(len(held), min(count, len(held) + 100))]
         for client in batch:
-            client.ask(request(port, "wait", client.number))
+            client.ask(request(port, tool, client.number, arguments[client.number % len(arguments)], token))
         for client in batch:
-            client.socket.recv(65536)
+            if b" 200" not in (head := client.socket.recv(65536))[:16]:
+                raise ConnectionError(f"a call was refused: {head[:300]!r}")
         held += batch
     print("held", flush=True)
     selector = selectors.DefaultSelector()
@@ -111,4 +113,4 @@ if __name__ == "__main__":
     if sys.argv[2] == "calls":
         calls(int(sys.argv[1]), int(sys.argv[3]), float(sys.argv[4]))
     else:
-        hold(int(sys.argv[1]), int(sys.argv[3]))
+        hold(int(sys.argv[1]), int(sys.argv[3]), *sys.argv[4:6], json.loads(sys.argv[6]))

@@ -10,10 +10,10 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["ROOT", "TICK", "Load", "Server", "holding", "load", "quiet", "serving"]
 
@@ -80,9 +80,12 @@ def load(server: Server, clients: int, seconds: float) -> Load:
 
 
 @contextmanager
-def holding(server: Server, count: int) -> Iterator[None]:
-    """`count` calls are held within the context."""
-    with _child("benchmarks.load", str(server.port), "hold", str(count), processor=1) as process:
+def holding(
+    server: Server, count: int, token: str = "", tool: str = "wait", arguments: Sequence[dict[str, Any]] = ({},)
+) -> Iterator[None]:
+    """`count` calls are held within the context, with each of these arguments in turn."""
+    what = (token, tool, json.dumps(list(arguments)))
+    with _child("benchmarks.load", str(server.port), "hold", str(count), *what, processor=1) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         if process.stdout.readline().strip() != "held":

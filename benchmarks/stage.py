@@ -30,6 +30,7 @@ from simplexmcp.sandbox.driver import drive, trio_clock
 from simplexmcp.sandbox.link import SandboxLink
 from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_clients
+from simplexmcp.startup import OpenedCore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -81,9 +82,10 @@ class Person:
         link = self._do(f"/_create link #{number} member")["groupLink"]["connLinkContact"]["connShortLink"]
         return f"#{number}", link
 
-    def say(self, ref: str, text: str) -> None:
-        """Send a message."""
-        self._do(f"/_send {ref} json {json.dumps([{'msgContent': {'type': 'text', 'text': text}}])}")
+    def say(self, ref: str, *texts: str) -> None:
+        """Send messages."""
+        composed = [{"msgContent": {"type": "text", "text": text}} for text in texts]
+        self._do(f"/_send {ref} json {json.dumps(composed)}")
 
     async def meet(self) -> None:
         """Returns when somebody has joined a group of this person."""
@@ -164,6 +166,9 @@ class Client:
 class Stage:
     """A server with its owner Alice, and a group of Bob's with the agent in it."""
 
+    network: Network
+    port: int
+    data: Path
     server: StampedProcess | StampedCore
     client: Client
     alice: Person
@@ -174,6 +179,16 @@ class Stage:
     """The group on Bob's side."""
     chat: str = ""
     """The group on the agent's side."""
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return int(json.loads((self.data / "server.json").read_text())["pid"])
+
+    @property
+    def token(self) -> str:
+        """What opens the server."""
+        return (self.data / "token").read_text().strip()
 
     async def approve(self) -> str:
         """Alice approves the next card; the text of her command."""
@@ -213,7 +228,7 @@ async def _set(network: Network, server: StampedProcess | StampedCore, data: Pat
     group, link = bob.make_group("Trail")
     port = int(re.findall(r":(\d+)/mcp", "\n".join(lines))[0])
     client = Client(await trio.open_tcp_stream("127.0.0.1", port), port, (data / "token").read_text().strip())
-    stage = Stage(server, client, alice, control, bob, group)
+    stage = Stage(network, port, data, server, client, alice, control, bob, group)
     await stage.client.ask("connect", target=link, wait=60, limit=1)
     await stage.approve()
     await bob.meet()
@@ -238,9 +253,9 @@ async def _in_this_process(core: StampedCore, data: Path) -> AsyncIterator[list[
     ready, stop = trio.Event(), serve.Stop()
 
     @asynccontextmanager
-    async def open_core(*_: Any) -> AsyncIterator[SandboxLink]:
+    async def open_core(*_: Any) -> AsyncIterator[OpenedCore]:
         async with trio.open_nursery() as nursery:
-            yield SandboxLink(core.network, core, nursery)
+            yield OpenedCore(SandboxLink(core.network, core, nursery))
             nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:

@@ -32,6 +32,10 @@ class Board(Protocol):
         """Why no action can be asked now; None when somebody approves."""
         ...
 
+    def approver(self, member_id: str) -> Approver | None:
+        """The approver with this identity; None when it is none (any more)."""
+        ...
+
     def take_number(self) -> int:
         """The next number; never given twice once `save_counter` returned."""
         ...
@@ -83,6 +87,8 @@ class Action:
 
     def __init__(self, number: int, request: Request, created: datetime, expires: datetime) -> None:
         self.number, self.request, self.created, self.expires = number, request, created, expires
+        # The computer's clock may be set back; the time that a card can be edited is not.
+        self._dies = trio.current_time() + (expires - created).total_seconds()
         self.state = State.PENDING
         self.by: Approver | None = None
         self.grant: Grant | None = None
@@ -100,6 +106,10 @@ class Action:
         self.posted = trio.Event()
         self.scope = trio.CancelScope()
         self.reminded = False
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether its time is over, by the clock or by the time that went by."""
+        return now >= self.expires or trio.current_time() >= self._dies
 
     @property
     def tool(self) -> str:

@@ -108,7 +108,10 @@ class Actions:
         self._actions[action.number] = self._by_key[request.key] = action
         if action.direct:
             self._step(action, Move.APPROVE)
-        self._audit.write("created", action=action.number, tool=action.tool, chat=action.ref, state=action.state.value)
+        self._audit.write(
+            "created", action=action.number, tool=action.tool, chat=action.ref, state=action.state.value,
+            by=action.decided_by, standing=True if grant else None,
+        )  # fmt: skip
         self._start(self._open, action, card)
         return action
 
@@ -121,6 +124,8 @@ class Actions:
         if bound is not None and (chat is None or chat.identity != bound.identity):
             raise Refused(f"{bound.kind} {bound.name} ({bound.ref}) changed after the request.")
         if action.grant is None:
+            if action.by is not None and self._board.approver(action.by.member_id) is None:
+                raise Refused(f"{action.by.name}, who approved it, is no owner any more; ask again.")
             return
         assert chat is not None
         files = action.request.files
@@ -236,7 +241,7 @@ class Actions:
         """Expire what is due; forget what ended, was never fetched, and is past its expiry."""
         now = self._clock.now()
         for action in list(self._actions.values()):
-            if now < action.expires:
+            if not action.is_due(now):
                 continue
             if action.state is State.PENDING:
                 self._end(action, Move.DUE)
@@ -303,7 +308,8 @@ class Actions:
                 action.unsure = card.text
             if action.state not in FINAL:
                 why = "the link to the SimpleX core was lost. Nothing was done; ask again later."
-                action.error = f"The action could not be asked: {why if isinstance(error, LinkLost) else error}"
+                told = why if isinstance(error, LinkLost) else printable(str(error))
+                action.error = f"The action could not be asked: {told}"
                 self._end(action, Move.GONE if action.state is State.PENDING else Move.FAIL)
         finally:
             action.posted.set()
@@ -313,10 +319,11 @@ class Actions:
     async def _perform(self, action: Action) -> None:
         with action.scope:
             try:
+                self._audit.secure()  # that is what outlives the machine; the journal's line need not
                 self._journal.write(action.number, durable=False, state=action.state.value, by=action.decided_by)
                 result = await action.request.perform(action)
             except (CoreError, Refused) as error:
-                self._fail(action, str(error))
+                self._fail(action, printable(str(error)))
             except Exception:  # noqa: BLE001 - a defect in a tool must not end the server, and its action must have an outcome
                 _log.exception("action %d", action.number)
                 self._fail(action, "Internal error; look at the server's log, and at the chat before asking again.")
@@ -349,15 +356,24 @@ class Actions:
         action.ended.set()
         event = "performed" if action.state is State.DONE else action.state.value
         self._audit.write(event, action=action.number, tool=action.tool, chat=action.ref, error=action.error)
+        card = cards.outcome_card(action.request.subject, action.number, action.outcome)
+        self._keep_outcome(action, card)
         if action.host and action.state is State.DONE:
             self._say(f"Action {action.number}: performed without approval (mode host).")
         self._showing += 1
-        self._start(self._show, action)
+        self._start(self._show, action, card)
 
-    async def _show(self, action: Action) -> None:
+    def _keep_outcome(self, action: Action, card: cards.Card) -> None:
+        """For the next start, if this run does not come to show it."""
+        try:
+            self._journal.write(action.number, durable=False, outcome=card.text, taps=card.commands)
+        except Refused as error:
+            _log.warning("The outcome of action %d is not kept: %s", action.number, error)
+
+    async def _show(self, action: Action, card: cards.Card) -> None:
         try:
             await action.posted.wait()
-            await self._show_outcome(action)
+            await self._show_outcome(action, card)
             if self._stopping and (action.card is not None or action.direct):
                 self.cards_at_stop += 1
             self._journal.end(action.number)
@@ -368,9 +384,8 @@ class Actions:
             self._shown.set()
             self._shown = trio.Event()
 
-    async def _show_outcome(self, action: Action) -> None:
+    async def _show_outcome(self, action: Action, card: cards.Card) -> None:
         """Edit the card, or post the outcome of an action without one; over a lost link, when it is back."""
-        card = cards.outcome_card(action.request.subject, action.number, action.outcome)
         while True:
             back, posting = self._link_back, False
             try:

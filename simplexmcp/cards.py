@@ -127,11 +127,12 @@ def _connect(subject: ConnectSubject, *, done: bool, connected: bool) -> str:
     kind = f"{subject.kind} " if subject.kind else ""
     who = f"{kind}{inert.name(subject.name)}" if subject.name else f"{kind}somebody whose name the link does not tell"
     if _is_simple_name(subject.target):
-        where = subject.target
+        where = f"({subject.target})"
     else:
-        where = inert.span(subject.target) + (f", server {inert.span(subject.host)}" if subject.host else "")
+        # In parentheses a span would be none: the core looks for one at the start of a word.
+        where = f"by {inert.span(subject.target)}" + (f", server {inert.span(subject.host)}" if subject.host else "")
     how = "with a random name" if subject.incognito else "as myself"
-    text = f"{verb} {who} ({where}), {how}."
+    text = f"{verb} {who} {where}, {how}."
     if subject.message:
         text += f"\nwith the message {inert.code(subject.message)}"
     return text

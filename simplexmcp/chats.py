@@ -24,8 +24,9 @@ __all__ = [
 CONTROL_KEY = "simplexMcp"
 """Key of ours in a chat's custom data; `{"simplexMcp": {"control": true}}` marks the control chat."""
 
-_REF = re.compile(r"(?:@|#)[1-9][0-9]{0,18}|#[1-9][0-9]{0,18}\(_support(?::[1-9][0-9]{0,18})?\)")
-_BOTS = frozenset({"bot", "agent"})
+_REF = re.compile(r"(?:@|#)[1-9][0-9]{0,17}|#[1-9][0-9]{0,17}\(_support(?::[1-9][0-9]{0,17})?\)")
+_NUMBERS = range(1, 10**18)
+_BOTS = ("bot", "agent")
 
 _MEMBER_STATES = {
     "connected": "connected",
@@ -207,7 +208,7 @@ def _group_kind(group: dict[str, Any], public: dict[str, Any]) -> str:
 
 def _number(node: Any, key: str) -> int | None:
     value = node.get(key) if isinstance(node, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in _NUMBERS else None
 
 
 def _object(node: dict[str, Any], key: str) -> dict[str, Any]:

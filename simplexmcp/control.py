@@ -83,6 +83,7 @@ class ControlChat:
         self._old: set[int] = set()
         self._to_read: list[int] = []
         self._unsaid: list[cards.Card] = []
+        self._noted: list[Wire] | None = None
         self.on_joined: Callable[[Member], Any] | None = None
 
     # Owners
@@ -117,6 +118,15 @@ class ControlChat:
         doubted = self._roster.doubted()
         _, wires = await self._api.list_members(self.group_id)
         self._roster.replace(wires, doubted)
+        if self._noted is not None:
+            self._note_approvers()
+
+    def _note_approvers(self) -> None:
+        """The audit log knows at each moment who decides."""
+        who: list[Wire] = [{"member": member.number, "name": member.name} for member in self.approvers()]
+        if who != self._noted:
+            self._noted = who
+            self._audit.write("owners", owners=who)
 
     # The counter of actions
 
@@ -225,15 +235,16 @@ class ControlChat:
             self._roster.doubt_all()  # who left while the link was down is not known yet
             self._inward.send_nowait(event)
         elif tag == "newChatItems":
-            for item in event.get("chatItems") or []:
-                if _group_id(item.get("chatInfo")) == self.group_id:
-                    self._inward.send_nowait(item)
+            for entry in event.get("chatItems") or []:
+                if isinstance(entry, dict) and _group_id(entry.get("chatInfo")) == self.group_id:
+                    self._inward.send_nowait(entry)
         elif tag in _MEMBER_EVENTS and _id_of(event.get("groupInfo")) == self.group_id:
             self._roster.doubt(event)
             self._inward.send_nowait(event)
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""
+        self._note_approvers()
         await self._catch_up(decider, old=True)
         while True:
             try:
@@ -266,8 +277,10 @@ class ControlChat:
             await self._attempt({"chatItem": item}, decider)
 
     async def _unread(self) -> list[Wire]:
-        stats = (await self._api.get_chat(self.ref, initial(1)))["chatStats"]
-        first = stats["minUnreadItemId"] if stats["unreadCount"] else 0
+        stats = (await self._api.get_chat(self.ref, initial(1))).get("chatStats")
+        if not isinstance(stats, dict) or not isinstance(first := stats.get("minUnreadItemId"), int):
+            raise CoreError("unexpected/apiChat", "The core does not say what is unread.")
+        first = first if stats.get("unreadCount") else 0
         page = around(first, 0) if first else None
         unread: list[Wire] = []
         while page is not None:

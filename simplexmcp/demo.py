@@ -1,8 +1,8 @@
 """The tour (`make demo`): an agent, its owner and a simulated network in one terminal, with a real MCP client.
 
 The network is the sandbox behind a real WebSocket, the server is `serve`, the owner is a core of the network that
-reads the control chat and taps. With `--keep` there is no tour: the server stays, and whoever sits at the terminal is
-the owner.
+reads the control chat and taps. With `--keep` there is no tour: the server stays, and whoever sits at the terminal, or
+at the page that it names, is the owner.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import textwrap
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -25,18 +26,20 @@ from simplexmcp.chats import chat_of
 from simplexmcp.core.api import ChatApi
 from simplexmcp.core.websocket import open_websocket
 from simplexmcp.options import ServeOptions
+from simplexmcp.phone.server import serve_phone
 from simplexmcp.sandbox.driver import trio_clock
 from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_network
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from mcp import Client
 
 __all__ = ["main"]
 
+_OWNER = "alice"  # the owner's core
 _PATIENCE = 30.0  # seconds for one step: more means that something is broken
 
 
@@ -49,7 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="simplexmcp-demo-") as folder:
         try:
             trio.run(_keep if options.keep else _tour, Path(folder) / "my-agent", options.port)
-        except KeyboardInterrupt:
+        except* KeyboardInterrupt:
             print()
     return 0
 
@@ -147,18 +150,19 @@ class _Bob:
 
 @dataclass(frozen=True)
 class _Stage:
-    """Everybody who plays: server URL, link of the control chat, the port of the network."""
+    """Everybody who plays: server URL, link of the control chat, the network and its port, what the server says."""
 
     owner: _Owner
     url: str
     link: str
     nursery: trio.Nursery
     stop: serve.Stop
+    network: Network
     port: int
 
 
 @asynccontextmanager
-async def _stage(folder: Path, port: int) -> AsyncGenerator[_Stage]:
+async def _stage(folder: Path, port: int, say: Callable[[str, str], None]) -> AsyncGenerator[_Stage]:
     """The network, the running server and the owner's core."""
     lines: list[str] = []
     url: list[str] = []
@@ -167,7 +171,7 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[_Stage]:
 
     def out(line: str) -> None:
         lines.append(line)
-        _say("server", line)
+        say("server", line)
 
     def on_ready(bound: int) -> None:
         url.append(f"http://127.0.0.1:{bound}/mcp")
@@ -176,18 +180,18 @@ async def _stage(folder: Path, port: int) -> AsyncGenerator[_Stage]:
     async with trio.open_nursery() as nursery:
         network = Network(trio_clock(), seed=secrets.token_hex(8))
         sandbox: int = await nursery.start(serve_network, network, 0)
-        _say("sandbox", "A simulated network: no phones, no internet, no real people.")
-        _say("sandbox", f"Its cores: ws://127.0.0.1:{sandbox}/PROFILE")
+        say("sandbox", "A simulated network: no phones, no internet, no real people.")
+        say("sandbox", f"Its cores: ws://127.0.0.1:{sandbox}/PROFILE")
         options = _options(folder, port, f"ws://127.0.0.1:{sandbox}/my-agent")
         nursery.start_soon(lambda: serve.serve(options, stop, out=out, on_ready=on_ready))
         with trio.fail_after(_PATIENCE):
             await ready.wait()
-        async with open_websocket(f"ws://127.0.0.1:{sandbox}/alice") as link:
+        async with open_websocket(f"ws://127.0.0.1:{sandbox}/{_OWNER}") as link:
             api = ChatApi(link)
             await api.create_user("Alice", "human")
             await api.start()
             joining = next(line for line in lines if line.startswith("https://"))
-            yield _Stage(_Owner(api), url[0], joining, nursery, stop, sandbox)
+            yield _Stage(_Owner(api), url[0], joining, nursery, stop, network, sandbox)
         nursery.cancel_scope.cancel()
 
 
@@ -200,7 +204,7 @@ def _options(folder: Path, port: int, core: str) -> ServeOptions:
 
 
 async def _tour(folder: Path, port: int) -> None:
-    async with _stage(folder, port) as stage:
+    async with _stage(folder, port, _say) as stage:
         owner = stage.owner
         stage.nursery.start_soon(owner.watch)
         _say("owner", "joins the control chat by the link")
@@ -326,17 +330,22 @@ async def _client(url: str, token: str) -> AsyncGenerator[Client]:
 
 
 async def _keep(folder: Path, port: int) -> None:
-    """Stay up; the terminal is the owner's phone once it has joined."""
-    async with _stage(folder, port) as stage:
+    """Stay up; the page is the owner's phone, and the terminal too once it has joined."""
+    screen = _Screen()
+    async with _stage(folder, port, screen.say) as stage:
         owner = stage.owner
+        phone = await stage.nursery.start(partial(serve_phone, stage.network, held="", owner=_OWNER, port=None))
+        print(phone.line(stage.link), flush=True)
+        screen.open()
         _title("It stays up until Ctrl-C")
+        print("Open the page above in a browser: it joins as the owner with one click.")
         print(f"MCP endpoint:  {stage.url}")
         print(f"Owner's link:  {stage.link}")
         print(f"Claude Code:   simplexmcp register my-agent --data {folder}")
         print(f"Its headers:   {folder / 'headers.json'}", flush=True)
         if not sys.stdin.isatty():
             await trio.sleep_forever()
-        print("Press Enter to join as the owner here; then type the owner's commands, such as /approve 1 or /help.")
+        print("Or press Enter to join as the owner here; then type the owner's commands, such as /approve 1 or /help.")
         await _typed()
         stage.nursery.start_soon(owner.watch)
         await owner.join(stage.link)
@@ -350,6 +359,27 @@ async def _typed() -> str | None:
     """A typed line; None at the end of the input. The thread that reads it may outlive a Ctrl-C."""
     line = await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     return line or None
+
+
+@final
+class _Screen:
+    """What is said, held back until the page's address stands above it."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[str, str]] | None = []
+
+    def say(self, who: str, text: str) -> None:
+        """Show it, now or later."""
+        if self._held is None:
+            _say(who, text)
+        else:
+            self._held.append((who, text))
+
+    def open(self) -> None:
+        """Show what was held back, and the rest at once."""
+        held, self._held = self._held or [], None
+        for who, text in held:
+            _say(who, text)
 
 
 def _title(text: str) -> None:

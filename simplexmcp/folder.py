@@ -14,10 +14,8 @@ import os
 import re
 import secrets
 import stat
-import unicodedata
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from simplexmcp.clock import iso, parse_iso
@@ -27,22 +25,21 @@ from simplexmcp.terminal import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from datetime import datetime
+    from pathlib import Path
 
 __all__ = [
     "Folder",
     "ServerInfo",
-    "check_name",
-    "data_folder",
-    "default_data",
     "disk_error",
+    "loose_modes",
     "open_folder",
     "read_private",
     "read_server",
+    "read_token",
     "running_pid",
     "write_private",
 ]
 
-_NAME_LIMIT = 64  # characters; four bytes each fit a file name
 _READ_LIMIT = 1 << 20  # bytes of a small file of ours
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")  # 32 bytes in base64url
 # What the program and the core put into DATA. Other names are not ours to judge.
@@ -103,47 +100,6 @@ class Folder:
         return path
 
 
-def check_name(name: str) -> str:
-    """`name`, when it can be an agent's: it becomes a folder and part of a server's name. Raises UserError
-    (code 2)."""
-    why = _name_fault(name)
-    if why:
-        raise UserError(f"Agent name {_quoted(name)} {why}. Choose another, such as my-agent.", 2)
-    return name
-
-
-def _name_fault(name: str) -> str | None:
-    if not name or name != name.strip():
-        return "is empty, or begins or ends with a blank"
-    if len(name) > _NAME_LIMIT:
-        return f"is longer than {_NAME_LIMIT} characters"
-    if "/" in name or "\\" in name:
-        return "has a path separator"
-    if name[0] in ".-":
-        return "begins with a dot or a dash"
-    if any(unicodedata.category(c)[0] == "C" or unicodedata.category(c) in ("Zl", "Zp") for c in name):
-        return "has a character that is not visible"
-    return None
-
-
-def default_data(name: str) -> Path:
-    """The data folder of agent `name` when `--data` is not given: the user's data folder of this system."""
-    from platformdirs import user_data_path
-
-    return user_data_path("simplexmcp", appauthor=False) / name
-
-
-def data_folder(name: str, data: Path | None) -> Path:
-    """The absolute data folder that `--data` or the agent's name gives. Symlinks stay as they are. Raises
-    UserError."""
-    path = Path(os.path.normpath(Path.cwd() / (data if data is not None else default_data(name))))
-    try:
-        os.fspath(path).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"Data folder {_quoted(path)}: its path is not valid UTF-8. Choose another.", 2) from None
-    return path
-
-
 @contextmanager
 def open_folder(name: str, path: Path, notice: Callable[[str], None]) -> Generator[Folder]:
     """Makes or checks DATA at `path` and holds its lock. `notice` gets one line when looser modes were
@@ -196,6 +152,17 @@ def read_server(name: str, path: Path) -> ServerInfo | None:
     except (ValueError, KeyError, TypeError) as error:
         where = printable(str(path / "server.json"))
         raise UserError(f"{where} is damaged. Start the agent again: simplexmcp serve {printable(name)}") from error
+
+
+def read_token(path: Path) -> str:
+    """The token of DATA at `path`, for a client on this machine. Raises UserError."""
+    try:
+        token = _read_token(path / "token")
+    except OSError as error:
+        raise disk_error(path / "token", error) from error
+    if token is None:
+        raise UserError(f"{printable(str(path / 'token'))} is missing. Start the agent: it makes the token.")
+    return token
 
 
 def running_pid(path: Path) -> int | None:
@@ -294,21 +261,37 @@ def _check_stat(path: Path, found: os.stat_result, *, directory: bool) -> None:
         raise UserError(f"{shown} is not a regular file. Move it away, or choose another folder with --data.")
 
 
+def loose_modes(path: Path) -> list[str]:
+    """What in DATA at `path` others may use, as `token 0644`; the next start repairs it. Raises UserError for what no
+    start accepts."""
+    return [_shown_mode(path, entry, mode) for entry, mode, _ in _loose(path)]
+
+
 def _repair(path: Path) -> list[str]:
     """Takes the rights of others from DATA and what is ours in it; returns what it changed, as `token
     0644`."""
     repaired: list[str] = []
+    for entry, mode, directory in _loose(path):
+        if entry == path:
+            _check_not_foreign(path)
+        entry.chmod(0o700 if directory else 0o600)
+        repaired.append(_shown_mode(path, entry, mode))
+    return repaired
+
+
+def _loose(path: Path) -> Generator[tuple[Path, int, bool]]:
+    """What others have rights to: its mode, and whether it is a folder."""
     for entry in (path, *(path / name for name in _OURS)):
         if entry != path and not os.path.lexists(entry):
             continue
         directory = entry == path or entry.name in ("tmp", "files", "forwarded")
         mode = stat.S_IMODE(_check_owned(entry, directory=directory).st_mode)
         if mode & 0o077:
-            if entry == path:
-                _check_not_foreign(path)
-            entry.chmod(0o700 if directory else 0o600)
-            repaired.append(f"{'the folder' if entry == path else entry.name} {mode:04o}")
-    return repaired
+            yield entry, mode, directory
+
+
+def _shown_mode(path: Path, entry: Path, mode: int) -> str:
+    return f"{'the folder' if entry == path else entry.name} {mode:04o}"
 
 
 def _check_not_foreign(path: Path) -> None:
@@ -376,7 +359,3 @@ def _typed(value: Any, kind: type[Any]) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(kind.__name__)
     return value
-
-
-def _quoted(text: object) -> str:
-    return f'"{printable(str(text))[:200]}"'

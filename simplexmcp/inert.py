@@ -2,7 +2,7 @@
 
 The core's markdown works line by line, and a code span is the only quoting it has: no escape, no crossing of lines.
 So each line becomes a span of its own, backquotes become ˋ, and characters that a reader cannot see become
-`<U+202E>`.
+`<U+202E>`. A span is one only at the start of a line or after a blank.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ NAME_LIMIT = 120
 
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_EMOJI_ELSEWHERE = frozenset("#*0123456789‼⁉ℹ〰")  # what a selector makes an emoji, beside symbols
 _MARKS_IN_A_ROW = 4
-_BLANKS_IN_A_ROW = 8
+_BLANKS = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_MANY_BLANKS = re.compile(f"[{_BLANKS}]{{9,}}")
 _PLAIN_NAME = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+)*(?: \d{1,3})?", re.UNICODE)
 
 
@@ -41,7 +43,7 @@ def visible(text: str) -> str:
 def _is_hidden(char: str, previous: str) -> bool:
     if char in "\ufe0e\ufe0f":  # emoji presentation: part of a symbol, smuggled data anywhere else
         return not (
-            previous and (unicodedata.category(previous) in {"So", "Sk", "Sm", "Po"} or previous in "#*0123456789")
+            previous in _EMOJI_ELSEWHERE or (previous > "\x7f" and unicodedata.category(previous) in ("So", "Sm"))
         )
     if char in _BLANK_LETTERS or 0xFE00 <= ord(char) <= 0xFE0D or 0xE0100 <= ord(char) <= 0xE01EF:
         return True
@@ -51,9 +53,9 @@ def _is_hidden(char: str, previous: str) -> bool:
 def span(line: str) -> str:
     """One line of foreign text as a code span; blanks at its ends and long runs of blanks are drawn (␣)."""
     line = visible(line.replace("\n", "⏎")).replace("`", "ˋ")
-    line = re.sub(rf" {{{_BLANKS_IN_A_ROW + 1},}}", lambda run: f"␣×{len(run.group())}", line)
+    line = _MANY_BLANKS.sub(lambda run: f"␣×{len(run.group())}", line)
     body = line.strip(" ")
-    if not body:
+    if not line.strip(_BLANKS):
         return "`" + ("␣" * len(line) or "␀") + "`"
     left, right = len(line) - len(line.lstrip(" ")), len(line) - len(line.rstrip(" "))
     return "`" + "␣" * left + body + "␣" * right + "`"

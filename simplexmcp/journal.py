@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from typing import TYPE_CHECKING, Any, final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Journal", "read_journal"]
 
 Entry = dict[str, Any]
+
+_log = logging.getLogger(__name__)
 
 _EMPTY_ABOVE = 1 << 18  # bytes: a journal without open entries is emptied when it is longer
 
@@ -50,11 +53,15 @@ class Journal:
         self._open.setdefault(number, {"n": number}).update(fields)
 
     def end(self, number: int) -> None:
-        """Takes the entry of action `number` out: its card has its outcome. Raises Refused when the disk
-        refuses."""
+        """Takes the entry of action `number` out: its card has its outcome. When the disk refuses, the next start takes
+        it out."""
         if self._open.pop(number, None) is None:
             return
-        self._append({"n": number, "end": True}, durable=False)
+        try:
+            self._append({"n": number, "end": True}, durable=False)
+        except Refused as error:
+            _log.warning("The end of action %d is not in the journal: %s", number, error)
+            return
         if not self._open and os.fstat(self._fd).st_size > _EMPTY_ABOVE:
             os.ftruncate(self._fd, 0)
 
@@ -75,7 +82,8 @@ class Journal:
                 os.fsync(self._fd)
         except OSError as error:
             raise Refused(
-                f"The server can't write its journal ({error.strerror}); ask your owner to look at the disk."
+                f"The server can't write its journal ({error.strerror}), so nothing was done; "
+                "ask your owner to look at the disk."
             ) from error
 
 

@@ -53,8 +53,9 @@ _BADGE_LIMIT = 5 << 30
 _RESERVE = 2_000
 _NAME_LIMIT = 120
 _KINDS = frozenset({"text", "link", "image", "video", "voice", "file", "report", "chat"})
-_OWN = frozenset({"directSnd", "groupSnd", "localSnd"})
-_BOTS = frozenset({"bot", "agent"})
+# Tuples, since what the core says may be no text: nothing else can be looked up in a set.
+_OWN = ("directSnd", "groupSnd", "localSnd")
+_BOTS = ("bot", "agent")
 _FRACTION = re.compile(r"\.[0-9]+(?=Z$|[+-]|$)")
 _FILE_STATES = {
     "sndStored": "uploading",

@@ -26,6 +26,7 @@ __all__ = [
     "check_core",
     "check_display_name",
     "check_owners",
+    "check_phone_port",
     "check_relays",
     "check_within",
     "read_secret",
@@ -74,6 +75,8 @@ class ServeOptions:
     database_key_file: Path | None
     core_password_file: Path | None = None
     """Where the password in `core` was read; it is not sent, either."""
+    phone_port: int | None = None
+    """Of the page of a simulated network; None: the usual one, or a free one when that is taken."""
 
 
 def check_core(core: str) -> str:
@@ -97,6 +100,13 @@ def check_core(core: str) -> str:
                 2,
             )
     return core
+
+
+def check_phone_port(port: int | None, core: str = "sandbox") -> int | None:
+    """`port` for the phone of a simulated network; None was not given. Raises UserError (code 2)."""
+    if port is not None and core != "sandbox":
+        raise UserError("--phone-port goes with --core sandbox: in other networks people have the SimpleX app.", 2)
+    return None if port is None else check_within("--phone-port", port, 0, 65535)
 
 
 def with_password(core: str, password: str) -> str:

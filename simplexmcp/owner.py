@@ -124,6 +124,8 @@ class Owner:
         return [cards.Card(f"Messages to {label} need approval again.")]
 
     async def _leave_now(self, chat: Chat, by: Approver) -> list[cards.Card]:
+        self._audit.write("leave", chat=chat.ref, by=by.name, member=by.member)
+        self._audit.secure()
         kept = await self._leave(chat)
         verb = "Deleted" if chat.ref.startswith("@") else "Left"
         label, who = cards.chat_label(chat), inert.name(by.name)

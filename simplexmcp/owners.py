@@ -30,7 +30,7 @@ __all__ = [
     "parse_owners",
 ]
 
-_CURRENT = frozenset({"introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator"})
+_CURRENT = ("introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator")
 _ENTRY = re.compile(r"([1-9][0-9]{0,8}):(.+)", re.DOTALL)
 
 

@@ -7,6 +7,8 @@ meant for a shell, Claude Code's: its path is quoted.
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,12 +22,23 @@ from simplexmcp.terminal import printable
 if TYPE_CHECKING:
     from simplexmcp.folder import ServerInfo
 
-__all__ = ["Scope", "command_line", "entry", "register", "unregister"]
+__all__ = [
+    "Scope",
+    "command_line",
+    "entry",
+    "find_entries",
+    "longest_call",
+    "register",
+    "server_name",
+    "started_server",
+    "unregister",
+]
 
 Scope: TypeAlias = Literal["user", "local", "project"]
 
 _SCOPES: tuple[Scope, ...] = ("user", "local", "project")
 _LIMIT = 60.0  # seconds for one call of the claude program; it takes about one
+_KNOWS_NONE = re.compile(r"\bno\b.*\bmcp server", re.IGNORECASE)
 _LONGEST = 2_147_483_647  # ms: above it Claude Code's timer ends at once
 
 
@@ -35,10 +48,7 @@ def register(name: str, scope: Scope, data: Path, *, given: bool) -> str:
     `given`: whether `data` came from `--data`. Raises UserError: never started, no claude program (with the
     entry to add), or it refuses.
     """
-    info = read_server(name, data)
-    if info is None:
-        start = command_line("serve", name, data if given else None)
-        raise UserError(f'Agent "{name}" was never started. Start it with: {start}')
+    info = started_server(name, data, given=given)
     server = f"simplex-{name}"
     server_entry = json.dumps(entry(info, data), separators=(",", ":"))
     if shutil.which("claude") is None:
@@ -59,8 +69,12 @@ def unregister(name: str) -> str:
             f'There is no claude program here. Delete {json.dumps(server)} under "mcpServers" '
             "in ~/.claude.json and .mcp.json."
         )
-    scopes = [scope for scope in _SCOPES if _claude("remove", "--scope", scope, server).returncode == 0]
+    done = {scope: _claude("remove", "--scope", scope, server) for scope in _SCOPES}
+    scopes = [scope for scope, ended in done.items() if ended.returncode == 0]
     if not scopes:
+        for ended in done.values():
+            if not _KNOWS_NONE.search(said := _said(ended)):
+                raise UserError(f"claude mcp remove failed: {said}")
         raise UserError(f"Claude Code has no server {server} here: nothing to take out.")
     return f"Removed from Claude Code: scope {', '.join(scopes)}, server {server}."
 
@@ -69,15 +83,63 @@ def entry(info: ServerInfo, data: Path) -> dict[str, Any]:
     """Claude Code's entry: it reads the token from DATA at each connection, so that the entry holds no
     secret.
 
-    A held call may take until its request expires and a day more; `timeout` is in ms.
+    `timeout` is in ms.
     """
-    timeout = (info.expire_hours + 24) * 3_600_000 + 600_000
     return {
         "type": "http",
         "url": info.url,
         "headersHelper": f"cat {shlex.quote(str(data / 'headers.json'))}",
-        "timeout": min(timeout, _LONGEST),
+        "timeout": longest_call(info),
     }
+
+
+def longest_call(info: ServerInfo) -> int:
+    """How long a client waits for a call, in ms: until its request expires, and a day more."""
+    return min((info.expire_hours + 24) * 3_600_000 + 600_000, _LONGEST)
+
+
+def server_name(name: str) -> str:
+    """The name of the agent's server in configurations whose names are letters, digits, `-` and `_`."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"simplex-{name}")
+
+
+def find_entries(name: str) -> dict[str, Any]:
+    """What Claude Code's files say of agent `name`, by scope, as they are. Raises UserError for a file that can't be
+    read."""
+    server, found = f"simplex-{name}", dict[str, Any]()
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    config = _config_file((Path(folder) if folder else Path.home()) / ".claude.json")
+    project = config.get("projects", {})
+    places = {
+        "user": config,
+        "local": project.get(str(_project(Path.cwd()))) if isinstance(project, dict) else None,
+        "project": _config_file(Path.cwd() / ".mcp.json"),
+    }
+    for scope, place in places.items():
+        servers = place.get("mcpServers") if isinstance(place, dict) else None
+        if isinstance(servers, dict) and server in servers:
+            found[scope] = servers[server]
+    return found
+
+
+def _config_file(path: Path) -> dict[str, Any]:
+    try:
+        config: Any = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{printable(str(path))} can't be read: {printable(str(error))}") from error
+    return config if isinstance(config, dict) else {}
+
+
+def started_server(name: str, data: Path, *, given: bool) -> ServerInfo:
+    """What the server of agent `name` said at its last start; `given`: whether `--data` gave `data`. Raises UserError
+    when it was never started, or can't be read."""
+    info = read_server(name, data)
+    if info is None:
+        start = command_line("serve", name, data if given else None)
+        raise UserError(f'Agent "{name}" was never started. Start it with: {start}')
+    return info
 
 
 def command_line(command: str, name: str, data: Path | None) -> str:

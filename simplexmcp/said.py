@@ -12,9 +12,10 @@ __all__ = ["commands_in", "why_no_command"]
 
 def commands_in(item: Mapping[str, Any]) -> tuple[str, ...]:
     """The commands that the core found in a message, in order."""
-    parts = item.get("formattedText") or []
-    formats = [part.get("format") or {} for part in parts]
-    return tuple(str(each.get("commandStr")) for each in formats if each.get("type") == "command")
+    parts = item.get("formattedText")
+    formats = [part.get("format") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    commands = [each for each in formats if isinstance(each, dict) and each.get("type") == "command"]
+    return tuple(str(each.get("commandStr")) for each in commands)
 
 
 def why_no_command(item: Mapping[str, Any]) -> str | None:

@@ -180,8 +180,8 @@ async def serve(
         if options.port:
             listener.check_port(options.port)
         _empty_sent(folder)
-        async with open_core(options, out) as link:
-            await _Server(options, folder, link, stop, out, clock).live(on_ready)
+        async with open_core(options, out) as core:
+            await _Server(options, folder, core.link, stop, out, clock, core.phone).live(on_ready)
 
 
 def _secrets(folder: Folder, options: ServeOptions) -> tuple[str, ...]:
@@ -215,10 +215,12 @@ class _Server:
     """The parts of a running server, put together."""
 
     def __init__(
-        self, options: ServeOptions, folder: Folder, link: Link, stop: Stop, out: Callable[[str], None], clock: Clock
-    ) -> None:
+        self, options: ServeOptions, folder: Folder, link: Link, stop: Stop, out: Callable[[str], None], clock: Clock,
+        phone: Callable[[str | None], str] | None = None,
+    ) -> None:  # fmt: skip
         self._options, self._folder = options, folder
         self._link, self._stop, self._out, self._clock = link, stop, out, clock
+        self._phone = phone
         self._gate = Gate(link)
         self._api = ChatApi(self._gate)
         self._watch = Watch()
@@ -242,7 +244,7 @@ class _Server:
         await prepare_core(self._api, self._setup)
         owners = self._owners()
         control = await open_control_chat(self._api, owners, self._audit, self._out)
-        control.skip_numbers(self._last_number(new_chat=control.next_action == 1))
+        control.skip_numbers(self._last_number())
         actions = self._actions(control)
         async with trio.open_nursery() as http:
             await self._work(http, control, actions, owners, on_ready)
@@ -250,14 +252,12 @@ class _Server:
             http.cancel_scope.deadline = trio.current_time() + _HTTP_WAIT
         await self._deliver(control, actions.cards_at_stop)
 
-    def _last_number(self, *, new_chat: bool) -> int:
+    def _last_number(self) -> int:
         """The last number that an earlier run gave an action and may not have stored in the control chat: it is in the
-        journal before it is stored. A new chat, that may follow one that is lost, knows nothing of any."""
-        numbers = [entry["n"] for entry in self._journal.left]
-        if new_chat:
-            named = (entry.get("action") for entry in read_audit(self._folder.path / "audit.jsonl"))
-            numbers += [number for number in named if isinstance(number, int)]
-        return max(numbers, default=0)
+        audit log, and what outlives the machine in the journal, before it is stored."""
+        named = (entry.get("action") for entry in read_audit(self._folder.path / "audit.jsonl"))
+        numbers = [number for number in named if isinstance(number, int)]
+        return max([*numbers, *(entry["n"] for entry in self._journal.left)], default=0)
 
     def _owners(self) -> OwnerSetup:
         options = self._options
@@ -266,7 +266,7 @@ class _Server:
             hint += f" --data {shlex.quote(str(options.data))}"
         return OwnerSetup(
             display_name=options.display_name, owners=options.owners, reset=options.reset_owners, qr=options.qr_code,
-            register_hint=printable(hint),
+            register_hint=printable(hint), phone=self._phone,
         )  # fmt: skip
 
     def _actions(self, control: ControlChat) -> Actions:
@@ -362,7 +362,9 @@ class _Server:
                 nursery.start_soon(uplink.run)
                 nursery.start_soon(control.run, owner)
                 nursery.start_soon(self._load_chats, actions, files, uplink)
-                nursery.start_soon(finish_crashed, self._journal, control, self._out, lambda: uplink.returned)
+                nursery.start_soon(
+                    finish_crashed, self._journal, control, self._audit, self._out, lambda: uplink.returned
+                )
 
     async def _load_chats(self, actions: Actions, files: FileRoom, uplink: Uplink) -> None:
         """Learn which standing approvals end by themselves, and which folders of files are of chats that are gone."""

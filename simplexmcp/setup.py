@@ -13,7 +13,7 @@ from simplexmcp.errors import CoreError, UserError
 from simplexmcp.owners import OwnerRule, entries_of, listed_members, parse_owners
 from simplexmcp.qr import QrSize, qr_code
 from simplexmcp.standing import KEY
-from simplexmcp.terminal import printable
+from simplexmcp.terminal import has_colours, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,8 @@ class OwnerSetup:
     qr: QrSize
     register_hint: str
     """The command that adds the agent to Claude Code."""
+    phone: Callable[[str | None], str] | None = None
+    """The line that shows the phone of a simulated network, with the form for a link filled in."""
 
 
 async def open_control_chat(api: ChatApi, setup: OwnerSetup, audit: Audit, out: Callable[[str], None]) -> ControlChat:
@@ -78,11 +80,11 @@ async def invite_owner(control: ControlChat, api: ChatApi, setup: OwnerSetup, ou
     await api.delete_group_link(control.group_id)
     if setup.owners:
         await _apply_list(control, api, out)
-        out(f"Add the agent to Claude Code: {setup.register_hint}")
+        _print_hints(setup, out)
         return None
     if setup.owners is None and control.approvers():
         out(f"Owners: {entries_of(control.approvers())}.")
-        out(f"Add the agent to Claude Code: {setup.register_hint}")
+        _print_hints(setup, out)
         return None
     control.on_joined = _Joining(control, api, setup, out)
     role: Literal["member", "observer"] = "member" if setup.owners is None else "observer"
@@ -153,13 +155,25 @@ async def _apply_list(control: ControlChat, api: ChatApi, out: Callable[[str], N
     out(f"Owners: {entries_of(chosen)}.")
 
 
+def _print_hints(setup: OwnerSetup, out: Callable[[str], None]) -> None:
+    if setup.phone is not None:
+        out(setup.phone(None))
+    out(f"Add the agent to Claude Code: {setup.register_hint}")
+
+
 def _print_link(link: str, setup: OwnerSetup, out: Callable[[str], None]) -> None:
-    out("Join the agent control chat: scan this code in the SimpleX app, or open the link on your phone.")
-    tty = sys.stdout.isatty()
-    code = qr_code(link, setup.qr, columns=shutil.get_terminal_size((100, 40)).columns if tty else 0, colour=tty)
+    code = None
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size((100, 40)).columns
+        code = qr_code(link, setup.qr, columns=columns, colour=has_colours(sys.stdout))
     if code:
+        out("Join the agent control chat: scan this code in the SimpleX app, or open the link on your phone.")
         out(code)
+    else:
+        out("Join the agent control chat: open this link on your phone, in the SimpleX app.")
     out(link)
+    if setup.phone is not None:
+        out(setup.phone(link))
     if code and setup.qr == "small":
         out("If the QR code does not scan, restart the server with --qr-code large or open the link.")
     if setup.owners is None:

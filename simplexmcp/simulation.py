@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from simplexmcp.errors import UserError
+from simplexmcp.phone.server import serve_phone
 from simplexmcp.sandbox.link import open_sandbox
 from simplexmcp.terminal import printable
 
@@ -22,20 +24,23 @@ __all__ = ["run", "simulate"]
 _PROFILE = "nobody"  # the core that the process itself holds; nobody uses it
 
 
-def run(port: int, state: Path | None) -> int:
+def run(port: int, state: Path | None, phone_port: int | None = None) -> int:
     """`simplexmcp sandbox`: the exit code. Raises UserError: the port is in use, `state` is no such file."""
     try:
-        trio.run(_until_signal, port, state)
+        trio.run(_until_signal, port, state, phone_port)
     except* OSError as group:
         reason = _first(group).strerror or "refused"
         raise UserError(f"Port {port} on 127.0.0.1: {reason}. Give another with --port.") from group
     return 0
 
 
-async def simulate(port: int, state: Path | None, out: Callable[[str], None]) -> None:
-    """Serve the network until cancelled; `out` gets the lines for the terminal. `port` 0 takes a free one."""
-    async with open_sandbox(state, _PROFILE, port=port) as link:
+async def simulate(port: int, state: Path | None, out: Callable[[str], None], phone_port: int | None = None) -> None:
+    """Serve the network and its phone until cancelled; `out` gets the lines for the terminal. Port 0 takes a free
+    one, `phone_port` None the usual one or a free one."""
+    async with open_sandbox(state, _PROFILE, port=port) as link, trio.open_nursery() as nursery:
+        phone = await nursery.start(partial(serve_phone, link.network, held=_PROFILE, port=phone_port))
         out("This is a simulation: no phones, no internet and no real people.")
+        out(phone.line())
         out(f"Serving ws://127.0.0.1:{link.port}/PROFILE; a new PROFILE is a core without a user.")
         for line in _directory(link.network):
             out(line)
@@ -51,10 +56,10 @@ def _directory(network: Network) -> list[str]:
     return ["In it:", *(printable(entry) for entry in entries)] if entries else []
 
 
-async def _until_signal(port: int, state: Path | None) -> None:
+async def _until_signal(port: int, state: Path | None, phone_port: int | None) -> None:
     async with trio.open_nursery() as nursery:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            nursery.start_soon(simulate, port, state, _print)
+            nursery.start_soon(simulate, port, state, _print, phone_port)
             async for _ in signals:
                 nursery.cancel_scope.cancel()
                 return

@@ -128,6 +128,7 @@ class StandingApprovals:
         self.enabled = enabled
         self._lock = lock or trio.Lock()
         self._ends: dict[str, Grant] = {}
+        self._over: dict[str, float] = {}  # when they end by the time that goes by: the clock may be set back
         self._bounded = trio.Event()
         self._revoked: set[str] = set()  # holds no more, also while the core still writes that
         self._unwritten: set[str] = set()  # revoked while the link was down
@@ -141,7 +142,7 @@ class StandingApprovals:
     def holds(self, ref: str, custom: Mapping[str, Any]) -> Grant | None:
         """The approval of a chat that is in force now, from the chat's custom data just read."""
         grant = grant_in(custom, self._key) if self.enabled and ref not in self._revoked else None
-        if grant is None or grant.spent(self._clock.now()):
+        if grant is None or self._spent(ref, grant):
             return None
         approver = self._book.approver(grant.by.member_id)
         return grant if approver else None
@@ -150,7 +151,7 @@ class StandingApprovals:
         """Watch the end of an approval that is bounded in time (at start, for each chat)."""
         grant = grant_in(custom, self._key)
         if grant is not None and grant.until is not None:
-            self._ends[ref] = grant
+            self._end_at(ref, grant, grant.until)
 
     async def grant(self, ref: str, approver: Approver, bound: Bound) -> Grant:
         """Store an approval of `ref`. Raises CoreError when the chat is gone."""
@@ -166,9 +167,9 @@ class StandingApprovals:
                 raise
             self._revoked.discard(ref)
             self._unwritten.discard(ref)
-            self._ends.pop(ref, None)
+            self._forget_end(ref)
             if until is not None:
-                self._ends[ref] = grant
+                self._end_at(ref, grant, until)
                 self._bounded.set()
                 self._bounded = trio.Event()
         return grant
@@ -181,6 +182,7 @@ class StandingApprovals:
     def _until_end(self) -> float:
         now = self._clock.now()
         ends = [(grant.until - now).total_seconds() for grant in self._ends.values() if grant.until is not None]
+        ends += [over - trio.current_time() for over in self._over.values()]
         return max(min(ends, default=math.inf), _SOONEST)
 
     def stop(self, ref: str) -> None:
@@ -194,7 +196,7 @@ class StandingApprovals:
         async with self._lock:
             if ref not in self._revoked:  # it was given again meanwhile
                 return False
-            self._ends.pop(ref, None)
+            self._forget_end(ref)
             custom = await self._custom(ref)
             rest = without_grant(custom, self._key)
             if rest != custom:
@@ -220,15 +222,14 @@ class StandingApprovals:
             without, key = without_grant(custom, self._key), self._key
             await self._api.set_custom(ref, (without or None) if last else with_grant(custom, less, key))
             if last:
-                self._ends.pop(ref, None)
+                self._forget_end(ref)
             if ref in self._revoked:  # while that was stored
                 return None
             return grant, last
 
     async def end_due(self) -> list[str]:
         """End the approvals whose time is over; their chats. What a lost link kept from being stored is stored now."""
-        now = self._clock.now()
-        over = [ref for ref, grant in self._ends.items() if grant.spent(now)]
+        over = [ref for ref, grant in self._ends.items() if self._spent(ref, grant)]
         ended: list[str] = []
         for ref in [*over, *(self._unwritten - set(over))]:
             try:
@@ -243,7 +244,18 @@ class StandingApprovals:
         """The chat is gone; its number may be given to another."""
         self._revoked.discard(ref)
         self._unwritten.discard(ref)
+        self._forget_end(ref)
+
+    def _end_at(self, ref: str, grant: Grant, until: datetime) -> None:
+        self._ends[ref] = grant
+        self._over[ref] = trio.current_time() + (until - self._clock.now()).total_seconds()
+
+    def _forget_end(self, ref: str) -> None:
         self._ends.pop(ref, None)
+        self._over.pop(ref, None)
+
+    def _spent(self, ref: str, grant: Grant) -> bool:
+        return grant.spent(self._clock.now()) or trio.current_time() >= self._over.get(ref, math.inf)
 
     async def _custom(self, ref: str) -> dict[str, Any]:
         chat = await self._api.get_chat(ref, count(0))

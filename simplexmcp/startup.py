@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
+
+import trio
 
 from simplexmcp.errors import CoreError, LinkLost, UserError
 from simplexmcp.options import read_secret, shown_core
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from simplexmcp.core.link import Link
     from simplexmcp.options import ServeOptions
 
-__all__ = ["CoreSetup", "Known", "open_core", "prepare_core"]
+__all__ = ["CoreSetup", "Known", "OpenedCore", "open_core", "prepare_core"]
 
 _OLDEST = (7, 0)
 _AGENTS = (7, 1)
@@ -48,22 +51,26 @@ class Known:
     member_id: str
 
 
+@dataclass(frozen=True)
+class OpenedCore:
+    """The link to a core, and with a simulated network the line that shows its phone: for a link to join by."""
+
+    link: Link
+    phone: Callable[[str | None], str] | None = None
+
+
 @asynccontextmanager
-async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncGenerator[Link]:
+async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncGenerator[OpenedCore]:
     """The link that `--core` names. Raises UserError."""
     if options.core == "native":
         from simplexmcp.core.native import open_native
 
         key = read_secret(options.database_key_file) if options.database_key_file else ""
         async with open_native(options.data / "simplex", key) as link:
-            yield link
+            yield OpenedCore(link)
     elif options.core == "sandbox":
-        from simplexmcp.sandbox.link import open_sandbox
-
-        out("This is a simulation: the sandbox's network has no phones, no internet and no real people.")
-        async with open_sandbox(options.data / "sandbox.json", "agent", port=0) as link:
-            out(f"Others in it: ws://127.0.0.1:{link.port}/PROFILE, in the protocol of simplex-chat -p.")
-            yield link
+        async with _open_simulation(options, out) as opened:
+            yield opened
     else:
         from simplexmcp.core.websocket import open_websocket
 
@@ -72,7 +79,22 @@ async def open_core(options: ServeOptions, out: Callable[[str], None]) -> AsyncG
             "whoever reaches it can send as the agent."
         )
         async with open_websocket(options.core) as link:
-            yield link
+            yield OpenedCore(link)
+
+
+@asynccontextmanager
+async def _open_simulation(options: ServeOptions, out: Callable[[str], None]) -> AsyncGenerator[OpenedCore]:
+    """A simulated network in the process, and the page on which a person plays the others of it."""
+    from simplexmcp.phone.server import serve_phone
+    from simplexmcp.sandbox.link import open_sandbox
+
+    out("This is a simulation: the sandbox's network has no phones, no internet and no real people.")
+    profile = "agent"
+    async with open_sandbox(options.data / "sandbox.json", profile, port=0) as link, trio.open_nursery() as nursery:
+        out(f"Others in it: ws://127.0.0.1:{link.port}/PROFILE, in the protocol of simplex-chat -p.")
+        phone = await nursery.start(partial(serve_phone, link.network, held=profile, port=options.phone_port))
+        yield OpenedCore(link, phone.line)
+        nursery.cancel_scope.cancel()
 
 
 async def prepare_core(api: ChatApi, setup: CoreSetup, known: Known | None = None) -> Wire:

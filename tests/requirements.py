@@ -24,6 +24,8 @@ def _r(says: str, *tests: str) -> Requirement:
 
 
 _PROPERTY = "e2e/test_approval_property.py::test_nothing_reaches_others_without_exactly_one_word_for_it"
+_FUZZ = "fuzz/test_fuzz.py::test_whatever_is_said_to_it_the_program_lives_in_bounded_memory_and_serves_the_next"
+_POSTS = "test_posts.py::test_nothing_foreign_is_active_or_invisible_and_the_commands_are_those_meant"
 _CARDS = "e2e/test_attacks_cards.py::"
 _COMMANDS = "e2e/test_attacks_commands.py::"
 _CHATS = "e2e/test_attacks_chats.py::"
@@ -32,8 +34,18 @@ _FORWARD = "e2e/test_flow_14_forward.py::"
 _SEND_FILE = "e2e/test_flow_15_send_file.py::"
 _DELETE = "e2e/test_flow_16_leave_delete.py::"
 _ROBUST_FILES = "e2e/test_robust_files.py::"
+_CRASH = "e2e/test_robust_crash.py::"
+_STEPS = "e2e/test_crash_steps.py::test_whatever_the_step_nothing_is_done_twice_or_without_a_word_and_the_card_is_true"
+_FAULTS = "e2e/test_faults_core.py::"
+_CLOCK = "e2e/test_faults_clock.py::"
+_AUDIT = "e2e/test_faults_audit.py::"
+_LEFT = "listener/test_left_behind.py::"
 _OUTGOING = "files/test_outgoing.py::"
 _DOWNLOADS = "files/test_downloads.py::"
+_ROOMS_FENCING = "rooms/test_fencing.py::"
+_VIEW = "rooms/view/test_security.py::"
+_ROOMS_TEXTS = "rooms/test_hostile_texts.py::"
+_ROOMS_DATABASE = "rooms/test_database.py::"
 
 FLOWS: dict[int, Requirement] = {
     1: _r(
@@ -149,6 +161,8 @@ CASES: dict[str, Requirement] = {
         "No session is demanded, so none can be lost.",
         "listener/test_endpoint.py::test_sessions_are_handed_out_and_never_demanded",
         "listener/test_clients.py::test_it_goes_on_with_another_server_on_the_same_port",
+        f"{_LEFT}test_the_pending_call_of_a_client_ends_within_seconds_of_a_restart",
+        f"{_CRASH}test_a_call_whose_server_was_killed_ends_within_seconds_of_the_restart",
     ),
     "U4": _r(
         "The first byte of a held call comes at once.",
@@ -171,18 +185,26 @@ CASES: dict[str, Requirement] = {
         "core/test_websocket.py::test_it_tries_again_for_ever_at_most_every_thirty_seconds",
         "test_uplink.py::test_a_core_that_is_not_ready_is_tried_for_ever_with_longer_pauses_and_said_once",
     ),
+    "U9": _r(
+        "What waits unread is shown by `status`, and so is a link that is down.",
+        "test_status.py::test_a_running_server_says_what_is_unread_and_who_the_owners_are",
+        "test_status.py::test_a_lost_link_is_told_with_its_time",
+    ),
     "U10": _r(
         "A card shows its outcome at once, for each way to end, also after a crash and a lost link.",
         f"{_COMMANDS}test_a_card_gets_its_outcome_at_once_for_each_way_to_end",
         f"{_COMMANDS}test_the_cards_of_a_crashed_run_get_their_last_line_at_the_next_start",
+        f"{_CRASH}test_killed_after_the_send_or_in_its_stop_or_in_the_next_start_each_card_gets_its_outcome_once",
         f"{_COMMANDS}test_a_card_whose_post_was_lost_with_the_link_is_found_and_told_its_outcome",
     ),
     "U11": _r(
         "Only owners decide, and the log says who did.",
         f"{_COMMANDS}test_a_member_that_is_no_owner_decides_nothing_is_told_and_logged",
         f"{_COMMANDS}test_the_log_names_who_asked_who_decided_and_what_happened_and_no_text",
+        f"{_AUDIT}test_each_action_is_in_the_log_from_its_request_to_its_outcome_and_nothing_is_ever_changed",
+        f"{_AUDIT}test_who_decided_is_on_the_disk_before_anything_leaves",
     ),
-    "U12": _r("Nothing goes out without exactly one word for it.", _PROPERTY),
+    "U12": _r("Nothing goes out without exactly one word for it, also over a crash at any step.", _PROPERTY, _STEPS),
     "U13": _r(
         "A standing approval survives a restart, is listed to the agent and the owner, and can be revoked.",
         f"{_CHATS}test_an_approval_survives_a_restart_is_listed_and_can_be_revoked",
@@ -210,6 +232,8 @@ CASES: dict[str, Requirement] = {
     "U18": _r(
         "Before an action expires the owner is reminded.",
         f"{_COMMANDS}test_after_its_time_an_action_is_expired_on_its_card_and_in_the_answer",
+        "e2e/test_flow_09_expiry.py::test_flow_9_an_action_expires_tells_the_agent_and_the_owner",
+        f"{_CLOCK}test_a_clock_that_jumps_around_the_time_of_a_reminder_reminds_once",
     ),
     "U20": _r(
         "The core is started before it is used, and both forms of its answers are read.",
@@ -222,13 +246,18 @@ CASES: dict[str, Requirement] = {
         "core/test_websocket.py::test_frames_of_five_megabytes_pass_both_ways",
     ),
     "U24": _r(
-        "What the README tells to type is run by a test.",
+        "What the README tells to type is run by a test; `doctor` says what is wrong and what to do.",
+        "test_doctor.py::test_a_new_computer_is_fine_and_knows_what_is_still_to_come",
+        "test_doctor.py::test_an_agent_that_was_never_started_fails_with_the_command_to_start_it",
         "test_readme.py::test_every_command_of_the_readme_is_tested_here",
         "test_readme.py::test_a_reader_can_start_register_and_look",
+        "test_guides.py::test_the_commands_of_the_quick_start_work_in_their_order",
     ),
     "U25": _r(
-        "However often the link goes, each message reaches the agent once.",
-        "e2e/test_robust_link.py::test_each_message_reaches_the_agent_exactly_once_whenever_the_link_goes",
+        "However often the link goes, each message reaches the agent once, and in order.",
+        "e2e/test_robust_link.py::test_each_message_reaches_the_agent_exactly_once_and_in_order_whenever_the_link_goes",
+        "tools/test_receive.py::test_what_comes_after_a_missed_message_waits_for_it",
+        "tools/test_send.py::test_a_reply_after_a_missed_one_is_not_given_before_it",
         "tools/test_simulated.py::test_with_a_link_that_is_lost_at_random_each_message_comes_once",
     ),
     "U26": _r(
@@ -252,11 +281,33 @@ CASES: dict[str, Requirement] = {
         "Waiting is told as progress; what the documents list is generated or compared.",
         "listener/test_held_calls.py::test_what_a_tool_says_reaches_the_client_at_once_and_again_every_twenty_seconds",
         "test_docs.py::test_what_is_generated_is_up_to_date",
-        "test_docs.py::test_the_table_of_serve_in_the_readme_has_every_option_and_its_default",
+        "test_docs.py::test_the_table_of_serve_has_every_option_and_its_default",
+        "test_guides.py::test_the_agent_guide_has_every_tool_with_its_inputs_and_defaults",
     ),
     "U33": _r(
         "Sends to one chat go out one after the other, in the order they were asked.",
         "tools/test_send.py::test_sends_that_are_approved_together_go_out_in_their_order",
+    ),
+    "U34": _r(
+        "A message wakes who waits for it within moments; nothing is polled, and nothing is told twice.",
+        "rooms/test_watch.py::test_a_message_wakes_a_process_within_moments",
+        "rooms/test_watch.py::test_nothing_written_costs_one_look_in_five_seconds",
+        "rooms/test_watch.py::test_following_tells_each_news_once_at_most_each_second",
+        "rooms/test_hook.py::test_a_directed_message_is_told_once_while_the_agent_works",
+    ),
+    "U35": _r(
+        "Locks wedge nobody, and what a command tells is what is unread now.",
+        "rooms/test_lock.py::test_of_many_that_start_at_once_exactly_one_holds_it",
+        "rooms/test_watch.py::test_a_second_watcher_of_a_scope_is_refused_and_another_scope_is_not",
+        "rooms/test_check.py::test_all_rooms_are_counted_and_those_with_news_are_listed",
+        "rooms/test_hook.py::test_what_was_read_is_never_told",
+    ),
+    "U36": _r(
+        "A watcher that was killed at any moment blocks no later one, whatever it left.",
+        "rooms/test_lock.py::test_case_u36_a_watcher_that_was_killed_while_it_took_the_lock_blocks_nobody",
+        "rooms/test_lock.py::test_case_u36_a_file_without_an_owner_in_it_is_taken_over",
+        "rooms/test_lock.py::test_a_stranger_that_got_the_process_id_of_a_dead_holder_keeps_nothing",
+        "rooms/test_watch.py::test_a_killed_watcher_blocks_nobody",
     ),
     "U37": _r(
         "No idle time ends a call that is being served.",
@@ -265,12 +316,15 @@ CASES: dict[str, Requirement] = {
     "U38": _r(
         "A client that has left is noticed at once; strange bytes end only their own connection.",
         "listener/test_held_calls.py::test_a_client_that_leaves_cancels_its_tool_at_once",
+        f"{_LEFT}test_a_client_that_vanished_is_noticed_within_35_seconds",
+        f"{_LEFT}test_a_client_that_vanished_cancels_its_tool_though_nothing_says_so",
         "listener/test_guard.py::test_bytes_that_are_no_request_end_only_their_own_connection",
     ),
     "U39": _r(
         "A client's cap on a call loses nothing: the next equal call attaches.",
         "listener/test_clients.py::test_a_call_that_times_out_is_cancelled_in_the_tool",
         "tools/test_send.py::test_a_lost_call_attaches_again_and_gets_the_replies",
+        "test_client_limits.py::test_the_guide_says_for_each_client_how_long_it_waits_and_how_to_attach_again",
     ),
     "U40": _r(
         "An error is a sentence in the text of the result, which is never empty.",
@@ -280,6 +334,7 @@ CASES: dict[str, Requirement] = {
     "U41": _r(
         "An action is on the disk before its card is sent.",
         "test_actions.py::test_the_journal_knows_the_action_before_its_card_is_posted",
+        f"{_CRASH}test_killed_while_it_asks_it_has_asked_nothing_or_the_card_is_cancelled",
     ),
     # Attacks: the HTTP endpoint
     "S1": _r(
@@ -308,6 +363,7 @@ CASES: dict[str, Requirement] = {
         "listener/test_guard.py::test_a_chunked_body_is_counted_while_it_comes",
         "listener/test_guard.py::test_bodies_of_all_clients_together_are_bounded",
         "listener/test_jsonrpc.py::test_what_is_not_plain_json_is_a_parse_error",
+        _FUZZ,
     ),
     "S6": _r(
         "Many held calls and slow readers hold up nobody, and there is a cap.",
@@ -329,13 +385,15 @@ CASES: dict[str, Requirement] = {
         "core/test_address.py::test_plain_ws_to_another_machine_is_refused",
     ),
     "S10": _r(
-        "What another program took away is read again when it goes.",
+        "Another program at the core's port is told at once and by `status`; what it took is read again when it goes.",
+        "test_status.py::test_other_programs_at_the_port_of_the_core_are_a_warning",
         "e2e/test_robust_link.py::test_another_client_at_the_port_is_told_to_the_person_and_what_it_took_is_read_when_it_goes",
     ),
     "S11": _r(
         "Files are private from the moment they are there; looser modes are repaired.",
         "test_folder.py::test_the_folder_and_its_files_are_private_whatever_the_umask",
         "test_folder.py::test_files_are_created_with_the_mode_and_never_looser",
+        "test_folder.py::test_under_any_umask_nothing_is_ever_open_to_others",
         "test_folder.py::test_looser_modes_are_repaired_with_one_line",
     ),
     "S12": _r(
@@ -354,11 +412,13 @@ CASES: dict[str, Requirement] = {
         "test_register.py::test_no_secret_is_in_the_entry",
         "test_options.py::test_a_refusal_shows_no_password",
         "test_audit.py::test_a_secret_never_gets_in_and_long_values_are_cut",
+        f"{_AUDIT}test_no_text_of_anybody_no_link_and_no_secret_is_in_the_log",
         "e2e/test_robust_start.py::test_the_lines_of_a_failed_start_hold_no_secret",
     ),
     "S16": _r(
         "A killed server leaves nothing that stops the next one.",
         "test_folder.py::test_after_a_kill_at_any_step_the_next_start_works",
+        f"{_CRASH}test_killed_after_the_send_or_in_its_stop_or_in_the_next_start_each_card_gets_its_outcome_once",
         "test_folder.py::test_a_lock_file_without_a_lock_stops_nobody",
     ),
     # Attacks: cards and commands
@@ -366,24 +426,30 @@ CASES: dict[str, Requirement] = {
         "Nothing on a card is active but our own commands, whatever text is to be sent; it is sent unchanged.",
         f"{_CARDS}test_a_hostile_text_is_inert_on_every_card_and_sent_unchanged",
         f"{_CARDS}test_a_card_in_which_the_core_finds_another_command_is_deleted_and_its_action_fails",
-        "test_cards.py::test_no_foreign_text_adds_or_takes_a_command",
+        _POSTS,
     ),
     "S18": _r(
         "Nor whatever a chat, a peer or an owner is called.",
         f"{_CARDS}test_a_hostile_group_name_is_inert_on_every_card",
         f"{_CARDS}test_a_hostile_name_of_an_owner_or_a_joiner_is_inert",
         "test_inert.py::test_any_name_is_inert_and_one_line",
+        _POSTS,
+        "e2e/test_every_post.py::test_whatever_everybody_is_called_only_the_programs_own_commands_are_active",
     ),
     "S19": _r(
         "A long text shows both ends, its length, and all of it on demand; over a message's size it is refused.",
         f"{_CARDS}test_a_text_over_the_size_of_a_card_shows_both_ends_and_the_rest_on_demand",
         f"{_CARDS}test_a_text_too_long_for_one_message_is_refused_without_a_card",
+        "test_posts.py::test_a_card_shows_the_whole_text_or_both_ends_and_how_much_is_between",
+        "test_posts.py::test_the_pieces_of_a_text_are_all_of_it",
     ),
     "S20": _r(
         "Bidi, zero-width, tag and control characters and floods of marks are shown; halves of characters are refused.",
         f"{_CARDS}test_a_hostile_text_is_inert_on_every_card_and_sent_unchanged",
         f"{_CARDS}test_a_lone_surrogate_is_refused_without_a_card",
         "test_inert.py::test_a_flood_of_combining_marks_is_shown_as_what_it_is",
+        "test_inert.py::test_emoji_keep_their_presentation_but_a_selector_elsewhere_is_shown",
+        _POSTS,
     ),
     "S21": _r(
         "Chats with one name are told apart by their IDs.",
@@ -395,6 +461,7 @@ CASES: dict[str, Requirement] = {
         f"{_COMMANDS}test_a_member_renamed_to_the_owners_name_is_still_nobody",
         f"{_COMMANDS}test_a_removed_owner_decides_nothing_and_approvals_of_theirs_end",
         f"{_COMMANDS}test_an_owner_made_a_member_again_decides_nothing",
+        f"{_FAULTS}test_an_owner_removed_between_the_word_and_the_perform_has_approved_nothing",
         f"{_COMMANDS}test_the_agents_own_account_cannot_approve",
         f"{_COMMANDS}test_words_in_another_chat_decide_nothing",
         f"{_COMMANDS}test_a_quote_an_edit_and_a_live_message_are_no_words",
@@ -413,7 +480,9 @@ CASES: dict[str, Requirement] = {
         "The grammar is strict: what is not exactly a command does nothing.",
         f"{_COMMANDS}test_a_word_outside_the_grammar_does_nothing_and_gets_the_usage",
         f"{_COMMANDS}test_other_talk_is_ignored",
-        "test_commands.py::test_a_command_is_read_only_from_its_exact_words",
+        "test_commands.py::test_every_command_is_read_as_it_is_written_and_as_it_is_tapped",
+        "test_commands.py::test_a_command_with_a_change_anywhere_is_another_one_that_is_written_so_or_none",
+        "test_commands.py::test_two_commands_in_a_message_are_none",
     ),
     "S25": _r(
         "What changed since the card gets nothing.",
@@ -431,6 +500,7 @@ CASES: dict[str, Requirement] = {
         f"{_CHATS}test_a_revoke_holds_although_the_link_is_lost_while_it_is_read_or_stored",
         f"{_CHATS}test_a_bounded_approval_is_not_stretched_by_sends_at_once",
         f"{_COMMANDS}test_an_owner_who_is_gone_approves_nothing_also_while_the_control_chat_is_stuck",
+        f"{_CLOCK}test_a_bounded_approval_ends_in_its_time_though_the_clock_was_set_back",
     ),
     "S27": _r(
         "Fifty actions wait at most; the owner is not flooded, and they expire.",
@@ -467,6 +537,9 @@ CASES: dict[str, Requirement] = {
         "What may have been sent is never sent again; the agent and the owner read that nobody knows.",
         f"{_CHATS}test_a_send_whose_answer_is_lost_is_never_repeated_and_says_that_nobody_knows",
         f"{_CHATS}test_a_server_killed_between_the_word_and_the_send_sends_nothing_later",
+        f"{_CRASH}test_killed_between_the_word_and_the_send_it_has_done_nothing_twice_and_tells_what_it_knows",
+        f"{_FAULTS}test_a_link_that_stalls_is_given_up_and_opened_again_and_nothing_is_sent_twice",
+        f"{_FAULTS}test_an_error_of_any_kind_at_any_step_is_a_clear_answer_and_sends_nothing_unknown",
         "e2e/test_robust_link.py::test_a_send_in_flight_at_the_loss_fails_with_check_the_chat_and_is_not_repeated",
         "test_recovery.py::test_what_was_under_way_without_a_card_is_told_in_a_message",
     ),
@@ -491,6 +564,7 @@ CASES: dict[str, Requirement] = {
     "U27": _r(
         "No path leads around the rules of what may be sent.",
         "files/test_paths.py::test_no_other_spelling_of_a_refused_path_gets_through",
+        "files/test_paths.py::test_no_way_to_write_a_path_leads_past_a_rule",
         f"{_OUTGOING}test_what_is_no_real_absolute_path_is_refused",
         f"{_SEND_FILE}test_s30_a_refused_file_is_an_error_and_the_owner_is_told",
     ),
@@ -558,12 +632,47 @@ CASES: dict[str, Requirement] = {
         f"{_DOWNLOAD}test_flow_13_unknown_servers_are_named_and_approved_for_one_file_only",
         f"{_DOWNLOADS}test_relays_that_show_up_after_the_acceptance_end_the_download_also_where_the_core_is_silent",
     ),
+    "S47": _r(
+        "The page of the rooms shows hostile texts as texts, and answers to no other page and no foreign name.",
+        "pages/test_rooms_writing.py::test_texts_that_want_to_break_out_stay_texts",
+        f"{_VIEW}test_the_address_puts_nothing_into_the_page",
+        f"{_VIEW}test_texts_of_others_are_json_and_never_a_page",
+        f"{_VIEW}test_a_name_that_a_foreign_server_bound_to_this_computer_reads_and_writes_nothing",
+        f"{_VIEW}test_another_page_cannot_write_whatever_form_its_request_has",
+        f"{_VIEW}test_another_page_hears_nothing_of_the_stream",
+        f"{_VIEW}test_every_answer_forbids_frames_scripts_of_others_and_copies",
+        f"{_VIEW}test_with_a_token_nothing_is_read_or_written_without_it",
+    ),
+    "S48": _r(
+        "A persona has one writer at a time, whatever is tried or raced; its word is shown once.",
+        f"{_ROOMS_FENCING}test_a_fenced_session_changes_nothing_whatever_it_calls",
+        f"{_ROOMS_FENCING}test_nobody_can_speak_as_a_persona_without_its_word",
+        f"{_ROOMS_FENCING}test_of_two_resumes_at_once_exactly_one_holds_the_persona",
+        f"{_ROOMS_FENCING}test_of_two_claimers_at_once_exactly_one_wins",
+        "rooms/test_identity.py::test_the_word_is_never_shown_again",
+        "rooms/test_identity.py::test_the_word_is_in_no_line_of_the_servers_log",
+        "rooms/test_claims.py::test_a_claim_that_expires_while_its_holder_works_goes_to_the_next",
+        "rooms/test_members.py::test_the_read_marker_moves_to_the_end_and_back",
+    ),
+    "S49": _r(
+        "Hostile texts are refused with a reason, or stored and shown as they are.",
+        f"{_ROOMS_TEXTS}test_no_stored_text_holds_a_nul_or_half_a_character",
+        f"{_ROOMS_TEXTS}test_half_characters_in_structured_content_are_found_at_any_depth",
+        f"{_ROOMS_TEXTS}test_any_other_text_comes_back_to_the_letter",
+        f"{_ROOMS_TEXTS}test_a_body_has_at_most_ten_million_bytes",
+        f"{_ROOMS_TEXTS}test_a_lone_surrogate_on_the_wire_is_answered_with_an_error",
+        "rooms/test_searching.py::test_hostile_queries_give_matches_or_a_clear_error",
+        "rooms/test_searching.py::test_any_text_is_a_query_or_a_clear_error",
+    ),
+    "S50": _r(
+        "A database that is read-only, full, busy, damaged, older, newer or another program's is told apart, unharmed.",
+        f"{_ROOMS_DATABASE}test_a_file_that_may_not_be_written_is_refused_with_what_to_do",
+        f"{_ROOMS_DATABASE}test_a_full_disk_refuses_the_post_and_keeps_what_was_there",
+        f"{_ROOMS_DATABASE}test_a_file_that_others_keep_busy_is_told_to_be_tried_again",
+        f"{_ROOMS_DATABASE}test_a_file_of_the_reference_program_opens_with_all_that_is_in_it",
+        f"{_ROOMS_DATABASE}test_a_file_of_a_newer_version_is_left_alone",
+        f"{_ROOMS_DATABASE}test_the_database_of_another_program_is_left_alone",
+    ),
 }
 
-_ROOMS = "Rooms for several agents are not built yet."
-_COMFORT = "The further commands (doctor, log, a watcher) are not built yet."
-
-LATER: dict[str, str] = {
-    "U9": _COMFORT,
-    **dict.fromkeys(("U34", "U35", "U36", "S47", "S48", "S49", "S50"), _ROOMS),
-}
+LATER: dict[str, str] = {}

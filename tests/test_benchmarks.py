@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import agent, listener
+from benchmarks import agent, crowd, listener
 from benchmarks.figures import Bar, Figure, percentile
 from benchmarks.stamps import Command, Moments
 
@@ -28,6 +28,7 @@ def quickest(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(agent, "WARM_UP", 0)
     monkeypatch.setattr(listener, "QUICK", (1, 0.1))
     monkeypatch.setattr(listener, "HELD", (200,))
+    monkeypatch.setattr(crowd, "QUICK", crowd.Crowd(chats=5, calls=150, events=450))
 
 
 def measured(name: str) -> list[Figure]:
@@ -86,6 +87,18 @@ def test_held_calls_are_weighed_and_other_calls_timed_beside_them():
     assert latency.name == "200 held calls: latency of list beside them"
     assert latency.bar is not None
     assert latency.bar.of == "with : without held calls"
+
+
+def test_the_whole_server_is_weighed_in_a_crowd():
+    figures = measured("crowded_server")
+    assert [figure.name for figure in figures] == [
+        "5 chats: list",
+        "150 held calls of receive: memory per call",
+        "450 events in a burst beside 150 held calls: processor time per event",
+        "450 unread messages: receive of 100",
+        "450 unread messages: receive of 100, whichever chat",
+    ]
+    assert [figure.bar.limit if figure.bar else None for figure in figures] == [500, 60, 1, 250, None]
 
 
 def test_a_reader_finds_median_p99_bar_ratio_and_verdict():

@@ -56,7 +56,7 @@ def test_a_connect_by_link_shows_the_link_its_server_and_the_random_name() -> No
     subject = ConnectSubject("contact", "Bob", "https://smp.example/a#KEY", "smp.example", incognito=True, message="hi")
     card = cards.asking(subject, 7)
     assert card.text.startswith(
-        "I want to connect to contact Bob (`https://smp.example/a#KEY`, server `smp.example`), with a random name.\n"
+        "I want to connect to contact Bob by `https://smp.example/a#KEY`, server `smp.example`, with a random name.\n"
         "with the message `hi`\n"
     )
     assert found(card) == card.commands

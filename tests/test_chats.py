@@ -186,6 +186,19 @@ def test_an_unknown_scope_is_no_chat() -> None:
     assert chat_of({"type": "group", "groupInfo": {"groupId": 1}, "groupChatScope": {"type": "newThing"}}) is None
 
 
+@pytest.mark.parametrize("number", [0, -1, 10**18, 10**30, True, 1.0, "1", None])
+def test_a_number_that_no_reference_can_name_is_no_chat(number: Any) -> None:
+    assert chat_of_group({"groupId": number}) is None
+    assert chat_of_contact({"contactId": number}) is None
+
+
+@pytest.mark.parametrize("odd", [[], {}, 3, True])
+def test_what_should_be_a_word_may_be_anything(odd: Any) -> None:
+    chat = chat_of_contact({"contactId": 4, "profile": {"peerType": odd, "displayName": odd}})
+    assert chat is not None
+    assert (chat.kind, chat.name) == ("contact", "")
+
+
 @given(JSON)
 def test_reading_never_fails(node: Any) -> None:
     chat = chat_of(node)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ import pytest
 import simplexmcp
 from simplexmcp import cli
 from simplexmcp.errors import CoreError, UserError
+from simplexmcp.rooms import cli as rooms_cli
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]):
@@ -23,8 +25,19 @@ def test_help_names_every_command(word: str, capsys: pytest.CaptureFixture[str])
     assert cli.run([word]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    for command in cli._COMMANDS:
+    for command in (*cli._COMMANDS, "rooms"):
         assert f"\n  {command} " in said.out
+    _, _, rooms = said.out.partition("\n  rooms COMMAND ")
+    for command in ("mcp", *rooms_cli._MODULES):
+        assert re.search(rf"\b{command}\b", rooms), command
+
+
+def test_help_of_a_command_is_its_own_help(capsys: pytest.CaptureFixture[str]):
+    for words in (["status"], ["rooms", "watch"], ["rooms"]):
+        assert cli.run([*words, "--help"]) == 0
+        expected = capsys.readouterr().out
+        assert cli.run(["help", *words]) == 0
+        assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize("command", list(cli._COMMANDS))
@@ -41,11 +54,34 @@ def test_the_help_of_a_command_explains_each_option(command: str, capsys: pytest
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        ([], "Give a command: serve, register, unregister, status or sandbox. See simplexmcp --help"),
-        (["serv"], 'There is no command "serv". See simplexmcp --help'),
-        (["--verbose"], 'There is no option "--verbose". See simplexmcp --help'),
+        ([], "Give a command, such as serve, register or status. See simplexmcp --help"),
+        (["serv"], 'There is no command "serv". Did you mean serve? See simplexmcp --help'),
+        (["xyzzy"], 'There is no command "xyzzy". See simplexmcp --help'),
+        (["room"], 'There is no command "room". Did you mean rooms? See simplexmcp --help'),
+        (["rooms", "wach"], 'there is no command "wach". Did you mean watch? See simplexmcp rooms --help'),
+        (["serve", "x", "--prot=1"], 'There is no option "--prot". Did you mean --port? See simplexmcp serve --help'),
+        (["status", "--colour"], 'There is no option "--colour". See simplexmcp status --help'),
+        (["install-service", "x", "--reset-owners"], "--reset-owners is for one start: run simplexmcp serve with it"),
+        (["install-service", "x", "--owners"], "--owners without a list is for one start: run simplexmcp serve with"),
+        (["install-service", "x", "--core", "wss://a:b@c"], "the password in --core to every user: use --core-pass"),
+        (["--verbose"], 'There is no option "--verbose". Did you mean --version? See simplexmcp --help'),
         (["a\x1b[2Jb\n"], 'There is no command "a<U+001B>[2Jb<U+000A>". See simplexmcp --help'),
-        (["register"], "NAME is missing"),
+        (["register"], "NAME is missing. See simplexmcp register --help"),
+        (["serve"], "NAME is missing; it stands before --owners, --smp-server and --xftp-server."),
+        (["config"], "CLIENT and NAME are missing. See simplexmcp config --help"),
+        (["config", "emacs", "x"], "CLIENT is one of claude-desktop, codex, gemini, cursor, vscode, opencode, zed."),
+        (["bridge", "a/b"], 'Agent name "a/b" has a path separator.'),
+        (["status", "--data", "x"], "--data is the folder of one agent: give its NAME, too."),
+        (["doctor", "--data", "x"], "--data is the folder of one agent: give its NAME, too."),
+        (["doctor", "--core", "http://x"], "--core is native, sandbox, ws://HOST:PORT or wss://USER:PASSWORD@HOST."),
+        (["doctor", "--port", "0"], "--port is 1 to 65535, not 0."),
+        (["log", "x", "-n", "-1"], "--lines is 0 to 1000000000, not -1."),
+        (
+            ["log", "x", "--since", "yesterday"],
+            "--since is a time such as 2026-12-01T08:00, or so long ago: 30m, 2h, 7d.",
+        ),
+        (["log", "x", "--since", "999999d"], "--since is a time such as"),
+        (["completion", "tcsh"], "SHELL is one of bash, zsh, fish. See simplexmcp completion --help"),
         (["register", "x", "--scope", "all"], "--scope is one of user, local, project. See simplexmcp register --help"),
         (["register", "../x"], 'Agent name "../x" has a path separator.'),
         (["serve", "a/b"], 'Agent name "a/b" has a path separator.'),
@@ -136,6 +172,11 @@ HEAVY = ("trio", "mcp", "mcp_types", "hypercorn", "starlette", "simplex_chat", "
         (["serve", "my-agent", "--port", "x"], ()),
         (["register", "my-agent", "--data", "/nonexistent/simplexmcp"], ()),
         (["status", "my-agent", "--data", "/nonexistent/simplexmcp"], ()),
+        (["log", "my-agent", "--data", "/nonexistent/simplexmcp"], ()),
+        (["config", "zed", "my-agent", "--data", "/nonexistent/simplexmcp"], ()),
+        (["completion", "bash"], ()),
+        (["install-service", "my-agent", "--print"], ()),
+        (["_names"], ("tap", "pydantic", "logging", "dataclasses", "json", "subprocess", "http", "asyncio")),
     ],
 )
 def test_quick_commands_import_nothing_heavy(words: list[str], more: tuple[str, ...]):
@@ -152,10 +193,26 @@ def test_quick_commands_import_nothing_heavy(words: list[str], more: tuple[str, 
     assert not [name for name in imported if name.startswith("simplexmcp.core")]
 
 
+def test_the_rooms_have_their_own_commands(capsys: pytest.CaptureFixture[str]):
+    assert cli.run(["rooms", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: simplexmcp rooms COMMAND")
+    assert cli.run(["rooms"]) == 2
+
+
+def test_what_every_command_waits_for_is_little():
+    """The completion of names and the rooms start in a tenth of a second: each module counts."""
+    script = "import sys; before = set(sys.modules); import simplexmcp.cli\nprint(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    ours = {"simplexmcp", "simplexmcp.cli", "simplexmcp.errors", "simplexmcp.terminal"}
+    imported = set(done.stdout.split())
+    assert ours < imported
+    assert len(imported - ours) <= 35, imported
+
+
 def test_the_log_shows_ours_from_the_level_and_of_libraries_only_warnings():
     """S15: what libraries log below that may hold tokens and texts."""
     script = (
-        "import logging; from simplexmcp import cli; cli._start_log('DEBUG')\n"
+        "import logging; from simplexmcp.logs import start_log; start_log('DEBUG')\n"
         "for name in ('simplexmcp.core.link', 'mcp.server', 'hypercorn.error'):\n"
         "    logging.getLogger(name).debug('low %s', name); logging.getLogger(name).warning('high %s', name)\n"
     )
@@ -172,7 +229,7 @@ def test_the_log_shows_ours_from_the_level_and_of_libraries_only_warnings():
 def test_a_defect_shows_its_traceback_only_at_level_debug():
     for level in ("DEBUG", "WARNING"):
         script = (
-            f"from simplexmcp import cli; cli._start_log('{level}')\n"
+            f"from simplexmcp import cli; from simplexmcp.logs import start_log; start_log('{level}')\n"
             "cli._COMMANDS['serve'] = lambda rest: 1 // 0\n"
             "raise SystemExit(cli.run(['serve']))\n"
         )

@@ -125,6 +125,87 @@ def test_a_command_is_read_only_from_its_exact_words(text: str) -> None:
         assert ("/" + text).strip(" \n") in (f"/{words}", f"/'{words}'")
 
 
+numbers = st.integers(1, 999_999_999)
+refs = st.builds("{}{}".format, st.sampled_from("@#"), numbers)
+talks = refs | st.builds("#{}(_support)".format, numbers) | st.builds("#{}(_support:{})".format, numbers, numbers)
+bounds = (
+    st.just(Bound())
+    | st.builds(Bound, messages=st.integers(1, 9_999))
+    | st.builds(
+        lambda count, unit: Bound(time=timedelta(**{unit: count})),
+        st.integers(1, 9_999), st.sampled_from(("minutes", "hours", "days")),
+    )
+)  # fmt: skip
+any_command = st.one_of(
+    st.builds(Approve, numbers, st.none() | talks), st.builds(Reject, numbers, st.none() | talks),
+    st.builds(ApproveAll, refs, bounds), st.builds(Revoke, refs), st.builds(Show, numbers), st.builds(Leave, refs),
+    st.builds(Receive, talks, numbers, st.booleans()), st.builds(ReceiveOff, refs), st.builds(Forward, talks, numbers),
+    st.builds(DeleteFiles, refs), st.builds(Simple, st.sampled_from(("pending", "list", "help"))),
+)  # fmt: skip
+
+
+def spellings(command: object) -> set[str]:
+    """How a command is written, without the slash: one way, but for a time that is whole hours or days."""
+    match command:
+        case Approve(number, chat) | Reject(number, chat):
+            return {f"{type(command).__name__.lower()} {f'{chat} ' if chat else ''}{number}"}
+        case ApproveAll(chat, Bound(time=None, messages=messages)):
+            return {f"approve {chat} all {messages}" if messages else f"approve {chat} all"}
+        case ApproveAll(chat, Bound(time=timedelta() as time)):
+            counts = {unit: time / timedelta(**{name: 1}) for unit, name in _UNITS.items()}
+            return {f"approve {chat} all {int(n)}{unit}" for unit, n in counts.items() if n.is_integer() and n < 10_000}
+        case Receive(chat, number, every):
+            return {f"receive {chat} {number}{' all' if every else ''}"}
+        case ReceiveOff(chat):
+            return {f"receive {chat} off"}
+        case Forward(chat, number):
+            return {f"forward {chat} {number}"}
+        case DeleteFiles(chat):
+            return {f"delete {chat} files"}
+        case Revoke(ref) | Leave(ref):
+            return {f"{type(command).__name__.lower()} {ref}"}
+        case Show(number):
+            return {f"show {number}"}
+        case Simple(word):
+            return {word}
+        case _:
+            raise AssertionError(command)
+
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+@given(any_command)
+def test_every_command_is_read_as_it_is_written_and_as_it_is_tapped(command: object) -> None:
+    for words in spellings(command):
+        assert parse(f"/{words}") == parse(f"/'{words}'") == command
+
+
+@given(any_command, st.data())
+def test_a_command_with_a_change_anywhere_is_another_one_that_is_written_so_or_none(
+    command: object, data: st.DataObject
+) -> None:
+    words = data.draw(st.sampled_from(sorted(spellings(command))))
+    at = data.draw(st.integers(0, len(words)))
+    until = at + data.draw(st.integers(0, 2))
+    piece = data.draw(st.sampled_from((*"0123456789 @#()'/\n\t;,:_-+allmhd", "７", "\u200b", "\u00a0", "a", "", "  ")))
+    spoilt = words[:at] + piece + words[until:]
+    read = parse(f"/{spoilt}")
+    assert read is not None
+    if read != "usage":
+        written = {form for said in spellings(read) for form in (f"/{said}", f"/'{said}'")}
+        assert f"/{spoilt}".strip(" \n") in written
+
+
+@given(any_command, any_command, st.sampled_from((" ", "; ", "\n", " /", "\n/", " and /", "")))
+def test_two_commands_in_a_message_are_none(one: object, other: object, between: str) -> None:
+    first, second = min(spellings(one)), min(spellings(other))
+    for text in (f"/{first}{between}{second}", f"/'{first}'{between}/'{second}'"):
+        read = parse(text)
+        if read != "usage":
+            assert text in {f"/{said}" for said in spellings(read)}
+
+
 def test_the_usage_shows_the_commands_and_makes_none_of_them_tappable() -> None:
     kinds = {part.get("format", {}).get("type") for part in markdown.parse(USAGE) or []}
     assert kinds == {None, "snippet"}

@@ -8,19 +8,21 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simplexmcp import folder
+from simplexmcp.audit import Audit
+from simplexmcp.clock import SystemClock
 from simplexmcp.errors import UserError
 from simplexmcp.folder import (
     ServerInfo,
-    check_name,
-    data_folder,
-    default_data,
     open_folder,
     read_server,
     running_pid,
@@ -78,6 +80,30 @@ def test_the_folder_and_its_files_are_private_whatever_the_umask(data: Path, val
         "files": 0o700,
     }
     assert stat.S_IMODE((data / "files" / "group-15").stat().st_mode) == 0o700
+
+
+@settings(max_examples=40, deadline=None)
+@given(value=st.integers(0, 0o777), bits=st.integers(0, 0o777))
+def test_under_any_umask_nothing_is_ever_open_to_others(value: int, bits: int):
+    with tempfile.TemporaryDirectory() as base:
+        data = Path(base) / "agents" / "my-agent"
+        for _ in range(2):
+            with umask(value), open_folder("my-agent", data, lambda _: None) as found:
+                _nothing_is_open(data)
+                found.write_server(INFO)
+                found.subfolder("files", "group-15")
+                Audit(data / "audit.jsonl", SystemClock()).write("created", action=1)
+                (data / "by the core").write_bytes(b"x")
+                _nothing_is_open(data)
+            for entry in data.iterdir():  # as another program may have left them; the next start repairs it
+                entry.chmod((0o700 if entry.is_dir() else 0o600) | bits)
+            (data / "by the core").unlink()
+            data.chmod(0o700 | bits)
+
+
+def _nothing_is_open(data: Path):
+    for entry in (data, *data.rglob("*")):
+        assert stat.S_IMODE(entry.lstat().st_mode) & 0o077 == 0, entry
 
 
 def test_files_are_created_with_the_mode_and_never_looser(data: Path, monkeypatch: pytest.MonkeyPatch):
@@ -384,59 +410,6 @@ def test_a_write_that_fails_leaves_the_old_file(data: Path, monkeypatch: pytest.
     with pytest.raises(OSError, match="Input/output"):
         write_private(data / "server.json", b"new")
     assert (data / "server.json").read_bytes() == b"old"
-
-
-@pytest.mark.parametrize("name", ["my-agent", "Мой агент", "it's $(me)", "a.b", "1", "x" * 64])
-def test_names_that_make_a_folder_are_accepted(name: str):
-    assert check_name(name) == name
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        " ",
-        " a",
-        "a ",
-        ".",
-        "..",
-        ".hidden",
-        "-x",
-        "a/b",
-        "../a",
-        "/a",
-        "a\\b",
-        "a\nb",
-        "a\0b",
-        "a\u202eb",
-        "a\u200b",
-        "\ud800",
-        "a\u2028b",
-        "x" * 65,
-    ],
-)
-def test_other_names_are_refused_with_one_inert_line(name: str):
-    with pytest.raises(UserError) as refused:
-        check_name(name)
-    assert refused.value.code == 2
-    assert str(refused.value).isprintable()
-
-
-def test_the_default_folder_is_in_the_user_s_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    if sys.platform == "linux":
-        assert default_data("my-agent") == tmp_path / "simplexmcp" / "my-agent"
-    assert data_folder("my-agent", None) == default_data("my-agent")
-
-
-def test_a_relative_folder_becomes_absolute_without_following_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    assert data_folder("my-agent", Path("-x/../y")) == tmp_path / "y"
-
-
-def test_a_path_that_no_client_can_be_told_is_refused(tmp_path: Path):
-    with pytest.raises(UserError, match="not valid UTF-8"):
-        data_folder("my-agent", tmp_path / "\udcff")
 
 
 def test_the_folder_can_be_moved(data: Path, tmp_path: Path):

@@ -88,7 +88,9 @@ def test_invisible_characters_are_named() -> None:
 
 def test_emoji_keep_their_presentation_but_a_selector_elsewhere_is_shown() -> None:
     assert inert.visible("✌\ufe0f") == "✌\ufe0f"
-    assert inert.visible("a\ufe0f") == "a<U+FE0F>"
+    assert inert.visible("1\ufe0f\u20e3 ℹ\ufe0f ↔\ufe0f") == "1\ufe0f\u20e3 ℹ\ufe0f ↔\ufe0f"
+    for plain in ("a", ".", "!", "`", "^", "+", "", "🏽"):
+        assert inert.visible(f"{plain}\ufe0f") == f"{plain}<U+FE0F>"
 
 
 def test_a_flood_of_combining_marks_is_shown_as_what_it_is() -> None:
@@ -108,6 +110,9 @@ def test_a_name_that_imitates_a_card_is_a_code_span() -> None:
 def test_empty_lines_that_would_push_text_off_the_screen_are_counted() -> None:
     assert inert.code("a" + "\n" * 40 + "b") == "`a`\n`⏎×39`\n`b`"
     assert inert.code("a" + " " * 40 + "b") == "`a␣×40b`"
+    assert inert.code("a" + "\u2003 \u3000\u00a0" * 10 + "b") == "`a␣×40b`"
+    assert inert.code("\u00a0 \u2003") == "`␣␣␣`"
+    assert inert.code("5\u00a0€") == "`5\u00a0€`"
 
 
 def test_a_cut_keeps_the_beginning_and_the_end_and_counts_the_rest() -> None:

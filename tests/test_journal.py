@@ -104,6 +104,19 @@ def test_a_full_disk_refuses_the_action_and_does_not_spoil_the_next_record(file:
     assert left(file) == [{"n": 8, "state": "pending"}]
 
 
+def test_an_end_that_a_full_disk_refuses_is_left_to_the_next_start(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    journal = Journal(file)
+    journal.write(7, state="pending")
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", lambda fd, data: 0)
+        journal.end(7)
+    assert "The end of action 7 is not in the journal" in caplog.text
+    journal.close()
+    assert left(file) == [{"n": 7, "state": "pending"}]
+
+
 def test_a_long_journal_without_open_actions_is_emptied(file: Path):
     journal = Journal(file)
     journal.write(1, durable=False, card="x" * 300_000)

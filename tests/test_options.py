@@ -50,6 +50,7 @@ def test_the_defaults_are_those_of_the_manual(monkeypatch: pytest.MonkeyPatch, t
     )
     assert options.data.is_absolute()
     assert options.data.name == "my-agent"
+    assert options.phone_port is None
 
 
 def test_every_option_is_taken(tmp_path: Path):
@@ -98,7 +99,7 @@ def test_parsing_twice_gives_lists_of_their_own():
         (["--expire-hours", "0"], "--expire-hours is 1 to 23, not 0."),
         (["--expire-hours", "24"], "--expire-hours is 1 to 23, not 24."),
         (["--stop-wait", "61"], "--stop-wait is 0 to 60, not 61."),
-        (["--por", "1"], "Unrecognized arguments: --por 1. See simplexmcp serve --help"),
+        (["--por", "1"], 'There is no option "--por". Did you mean --port? See simplexmcp serve --help'),
     ],
 )
 def test_a_value_that_does_not_fit_gets_one_line(words: list[str], says: str):
@@ -223,6 +224,14 @@ def test_a_file_without_a_secret_is_refused(tmp_path: Path, content: bytes):
     refusal("my-agent", "--core", "wss://me@a", "--core-password-file", str(file))
     file.unlink()
     assert "No such file" in refusal("my-agent", "--core", "wss://me@a", "--core-password-file", str(file))
+
+
+def test_the_phone_is_only_for_a_simulated_network():
+    assert serve("my-agent", "--core", "sandbox", "--phone-port", "0").phone_port == 0
+    for core in ("native", "ws://127.0.0.1:5225"):
+        assert "--phone-port goes with --core sandbox" in refusal("my-agent", "--core", core, "--phone-port", "5231")
+    for port in ("-1", "65536", "x"):
+        assert "--phone-port" in refusal("my-agent", "--core", "sandbox", "--phone-port", port)
 
 
 def test_a_key_file_is_for_the_native_core():

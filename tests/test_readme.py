@@ -1,4 +1,4 @@
-"""The README's commands are run in their order, as a reader would."""
+"""The commands of the README, and of the guide to running it for good, are run as a reader would."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,19 @@ import pytest
 from simplexmcp.arguments import Serve, serve_options
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+TEXTS = [(ROOT / "README.md").read_text(), (ROOT / "docs" / "server.md").read_text()]
+LINES = [
+    line for text in TEXTS for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()
+]
+COMPLETION = 'eval "$(simplexmcp completion bash)"'
 
-INSTALL = ("python3 -m venv .venv", ".venv/bin/pip install .", ". .venv/bin/activate")
+INSTALL = (
+    "pipx install .",
+    "uv tool install .",
+    "python3 -m venv .venv",
+    ".venv/bin/pip install .",
+    ". .venv/bin/activate",
+)
 CLAUDE = """#!/bin/sh
 echo "$@" >> "$HOME/claude.log"
 """
@@ -94,13 +104,13 @@ def words_of(line: str) -> list[str]:
 
 
 def commands(name: str) -> list[list[str]]:
-    return [words_of(line) for line in LINES if line.startswith(f"simplexmcp {name} ")]
+    return [words_of(line) for line in LINES if re.match(rf"simplexmcp {name}( |$)", line)]
 
 
 def test_every_command_of_the_readme_is_tested_here():
-    known = re.compile(r"simplexmcp (serve|register|unregister|status|sandbox) ")
+    known = re.compile(r"simplexmcp (serve|register|config|status|log|doctor|sandbox|install-service)( |$)")
     for line in LINES:
-        assert known.match(line) or line.startswith("make ") or line in INSTALL, line
+        assert known.match(line) or line.startswith("make ") or line in (*INSTALL, COMPLETION), line
 
 
 def test_every_make_target_of_the_readme_exists():
@@ -125,11 +135,30 @@ def test_a_reader_can_start_register_and_look(reader: Reader):
         assert "Add the agent to Claude Code" not in "".join(said)  # nobody joined yet
         for words in commands("register"):
             assert reader.run(words).startswith("Added to Claude Code: scope ")
-        assert "is running (process" in reader.run(commands("status")[0])
-        assert json.loads(reader.run(commands("status")[1]))["running"] is True
-        assert "server simplex-my-agent" in reader.run(commands("unregister")[0])
+        for words in commands("status"):
+            status = reader.run(words)
+            assert json.loads(status)["running"] if "--json" in words else "is running (process" in status
+        for name in ("config", "log", "doctor"):
+            for words in commands(name):
+                assert reader.run(words)
     assert said[-1] == "Stopped.\n"
     assert (reader.home / "claude.log").read_text().count("add-json") == len(commands("register"))
+
+
+def test_a_reader_gets_a_service_of_the_wanted_options(reader: Reader):
+    for words in commands("install-service"):
+        if "--uninstall" not in words:
+            unit = reader.run([*words, "--print"])
+            assert all(word in unit for word in words[1:] if not word.startswith("--"))
+
+
+def test_the_completion_of_the_readme_works_in_bash(reader: Reader):
+    (reader.home / "bin" / "simplexmcp").symlink_to(Path(sysconfig.get_path("scripts")) / "simplexmcp")
+    done = subprocess.run(
+        ["bash", "-c", f"{COMPLETION}; complete -p simplexmcp"], env=reader.env, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_reader_can_serve_the_simulated_network(reader: Reader):

@@ -68,6 +68,48 @@ async def test_a_card_that_was_never_posted_leaves_nothing(tmp_path: Path, fast_
         assert left(tmp_path) == []
 
 
+async def test_a_word_that_the_journal_lost_with_the_machine_is_known_from_the_audit_log(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        await scene.ask("hello")
+        scene.stack.link.hold("/_send #2", done=True)
+        await scene.tap("approve 2")
+        await scene.stack.kill()
+        journal = tmp_path / "data" / "actions.jsonl"
+        kept = [line for line in journal.read_text().splitlines(keepends=True) if "performing" not in line]
+        journal.write_text("".join(kept))
+        await scene.stack.start()
+        await scene.stack.settle()
+        assert scene.card("`hello`").endswith(INTERRUPTED)
+        assert scene.heard() == ["hello"]
+
+
+async def test_a_number_that_only_the_audit_log_knows_is_not_given_again(tmp_path: Path, fast_clock: MockClock) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        scene.stack.link.hold("/_set custom #1")
+        await scene.ask("hello")
+        await scene.stack.kill()
+        (tmp_path / "data" / "actions.jsonl").write_text("")
+        await scene.stack.start()
+        await scene.ask("hello")
+        assert scene.card("`hello`").endswith("or /'reject #2 3'")
+
+
+async def test_an_outcome_that_the_crash_kept_from_its_card_is_shown_by_the_next_start(
+    tmp_path: Path, fast_clock: MockClock
+) -> None:
+    async with open_scene(tmp_path, fast_clock) as scene:
+        scene.stack.link.hold("/_update item #1")
+        for number, text in ((2, "done"), (3, "rejected")):
+            await scene.ask(text)
+            await scene.tap(f"{'approve' if text == 'done' else 'reject'} {number}")
+        await crash(scene)
+        assert scene.card("`done`") == "I sent a message to group Trail (#2): `done`\nApproved by Alice."
+        assert scene.card("`rejected`").endswith("\nRejected by Alice.")
+        assert left(tmp_path) == []
+
+
 async def test_a_long_card_keeps_its_command_to_show_it(tmp_path: Path, fast_clock: MockClock) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         await scene.ask("x" * 13_500)

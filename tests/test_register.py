@@ -103,7 +103,7 @@ def test_the_default_folder_is_used_without_data(claude: Claude, tmp_path: Path,
 
 
 def register_data() -> Path:
-    from simplexmcp.folder import default_data
+    from simplexmcp.agents import default_data
 
     return default_data("my-agent")
 
@@ -304,6 +304,28 @@ def test_unregister_of_what_is_not_there_says_so(claude: Claude, capsys):
         1,
         "Claude Code has no server simplex-my-agent here: nothing to take out.\n",
     )
+
+
+def test_unregister_passes_on_why_the_program_failed(claude: Claude, capsys):
+    claude.answer(remove=(1, "", "Config file\x1b[2J is damaged\n"))
+    assert said(capsys, "unregister", "my-agent") == (
+        1,
+        "",
+        "claude mcp remove failed: Config file<U+001B>[2J is damaged\n",
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["../x"], ["my-agent", "--scope", "user"]])
+def test_unregister_in_a_wrong_form_asks_the_program_nothing(claude: Claude, capsys, words: list[str]):
+    assert said(capsys, "unregister", *words)[0] == 2
+    assert claude.calls() == []
+
+
+def test_unregister_takes_out_what_register_added(claude: Claude, data: Path, capsys):
+    said(capsys, "register", "my-agent", "--data", str(data), "--scope", "project")
+    assert said(capsys, "unregister", "my-agent")[0] == 0
+    added = claude.calls()[1]
+    assert ["mcp", "remove", "--scope", added[3], added[4]] in claude.calls()[2:]
 
 
 def test_unregister_without_the_program_says_where_to_delete_it(no_claude: None, capsys):

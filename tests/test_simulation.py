@@ -56,6 +56,7 @@ async def test_the_network_is_served_and_says_where_and_that_it_is_a_simulation(
         assert screen.lines[0] == "This is a simulation: no phones, no internet and no real people."
         assert (await ask(port, "alice", "/user"))["type"] == "chatCmdError"  # no user yet
         await screen.line(r"@directory\.simplex")
+        assert await screen.line(r"^Phone \(a simulation.*\): http://127\.0\.0\.1:\d+/\?token=\S{43}$")
         assert (await screen.line("Ctrl-C"))[0]
         nursery.cancel_scope.cancel()
 
@@ -80,6 +81,22 @@ def test_a_port_in_use_gets_one_line(capsys: pytest.CaptureFixture[str]):
         port = taken.getsockname()[1]
         assert cli.run(["sandbox", "--port", str(port)]) == 1
     assert capsys.readouterr().err == f"Port {port} on 127.0.0.1: Address already in use. Give another with --port.\n"
+
+
+def test_a_taken_port_of_the_phone_gets_one_line(capsys: pytest.CaptureFixture[str]):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert cli.run(["sandbox", "--port", "0", "--phone-port", str(port)]) == 1
+        assert cli.run(["sandbox", "--port", "0", "--phone-port", "65536"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert (
+        said[0]
+        == f"Port {port} is in use by another program: end that program, or choose another port with --phone-port."
+    )
+    assert "--phone-port" in said[1]
+    assert len(said) == 2
 
 
 def test_a_file_that_is_no_network_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

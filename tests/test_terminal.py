@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import unicodedata
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simplexmcp.terminal import PrintableFormatter, printable
+from simplexmcp.logs import PrintableFormatter
+from simplexmcp.terminal import has_colours, nearest, printable
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_escape_sequences_lose_their_escape():
@@ -45,3 +51,27 @@ def test_a_traceback_in_the_log_keeps_its_lines():
         text = PrintableFormatter("%(message)s").format(record("failed", exc_info=sys.exc_info()))
     assert text.splitlines()[0] == "failed"
     assert text.splitlines()[-1] == "ValueError: <U+001B>[2J"
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_a_terminal_whose_user_did_not_refuse_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert has_colours(Screen())
+    assert not has_colours(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "")  # as if it were not set
+    assert has_colours(Screen())
+    monkeypatch.setenv("NO_COLOR", "0")
+    assert not has_colours(Screen())
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not has_colours(Screen())
+
+
+def test_a_word_that_is_like_none_gets_no_advice():
+    assert nearest("stats", ("serve", "status")) == " Did you mean status?"
+    assert nearest("xyzzy", ("serve", "status")) == ""

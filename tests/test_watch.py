@@ -11,7 +11,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from simplexmcp import messages
 from simplexmcp.chats import chat_of
-from simplexmcp.watch import CAPACITY, Inbox, Watch, changes_in
+from simplexmcp.inbox import CAPACITY, Inbox
+from simplexmcp.watch import Watch, changes_in
 from tests.recorded import frames
 from tests.tools.world import contact, group, info, item, member
 
@@ -155,6 +156,25 @@ async def test_a_link_that_is_there_again_leaves_a_gap_to_be_read() -> None:
         assert not inbox.gap
         watch.on_event({"type": "linkUp"})
         assert (inbox.gap, joins.gap) == (True, True)
+
+
+async def test_nothing_is_given_while_earlier_messages_may_be_missing() -> None:
+    watch = Watch()
+    with watch.collect("@4") as inbox:
+        watch.on_event(new(item(8, "before")))
+        watch.on_event({"type": "linkUp"})
+        assert texts(inbox) == []
+        inbox.gap = False
+        assert texts(inbox) == ["before"]
+        watch.on_event({"type": "linkUp"})
+        inbox.gap = False
+        inbox.unread()
+        watch.on_event(new(item(10, "after the missed one")))
+        assert texts(inbox) == []
+        watch.chat_gone("@4")
+        watch.on_event({"type": "linkUp"})
+        inbox.gap = False
+        assert texts(inbox) == []
 
 
 async def test_what_is_read_from_the_chat_comes_in_its_order() -> None:

@@ -269,7 +269,9 @@ class ChatApi:
         tail = f" search={search}" if search else ""
         response = await self._ask(f"/_get chat {checked_ref(ref)} {page}{tail}", "apiChat")
         chat = _object(response, "chat")
-        _objects(chat, "chatItems")
+        _object(chat, "chatInfo")
+        for item in _objects(chat, "chatItems"):
+            _check_item(item)
         return {**chat, "navInfo": response["navInfo"]} if isinstance(response.get("navInfo"), dict) else chat
 
     async def send_messages(self, ref: str, composed: Sequence[Wire]) -> list[Wire]:
@@ -280,6 +282,8 @@ class ChatApi:
         items = _objects(response, "chatItems")
         if len(items) != len(composed):
             raise CoreError("unexpected/newChatItems", "The core sent another number of messages than asked.")
+        for entry in items:
+            _check_item(_object(entry, "chatItem"))
         return items
 
     async def send_text(
@@ -299,7 +303,9 @@ class ChatApi:
         """Edits an own message of the last 24 hours and gives its item, also when nothing changed. Flow 3."""
         body = to_json({"msgContent": msg_content, "mentions": mentions or {}})
         command = f"/_update item {checked_ref(ref)} {item_id:d} json {body}"
-        return _object(await self._ask(command, "chatItemUpdated", "chatItemNotChanged"), "chatItem")
+        entry = _object(await self._ask(command, "chatItemUpdated", "chatItemNotChanged"), "chatItem")
+        _check_item(_object(entry, "chatItem"))
+        return entry
 
     async def delete_items(self, ref: str, ids: Iterable[int], mode: DeleteMode = "broadcast") -> list[Wire]:
         """The deletions. Unknown ids are left out."""
@@ -371,7 +377,8 @@ class ChatApi:
         listed = ", ".join(f"CAST('{conn_id}' AS BLOB)" for conn_id in ids)
         rows = await self._sql(
             "agent",
-            f"SELECT count(*) FROM snd_message_deliveries WHERE failed = 0 AND conn_id IN ({listed})",  # noqa: S608
+            "SELECT count(*) FROM snd_message_deliveries"  # noqa: S608 - ids that were checked above
+            f" WHERE failed = 0 AND conn_id IN ({listed})",
         )
         if len(rows) != 1 or not rows[0].isdecimal():
             raise CoreError("unexpected/sQLResult", "The core did not count its pending deliveries.")
@@ -414,6 +421,11 @@ def _objects(parent: Wire, key: str) -> list[Wire]:
     return value
 
 
+def _check_item(item: Wire) -> None:
+    """What everybody takes for granted of a message of a chat."""
+    _number(_object(item, "meta"), "itemId")
+
+
 def _text(parent: Wire, key: str) -> str:
     value = parent.get(key)
     if not isinstance(value, str):
@@ -430,4 +442,6 @@ def _number(parent: Wire, key: str) -> int:
 
 def _missing(parent: Wire, key: str) -> CoreError:
     tag = parent.get("type")
+    if not isinstance(tag, str):
+        return CoreError("unexpected/answer", f"Something in the core's answer has no {key}.")
     return CoreError(f"unexpected/{tag}", f"The core's answer {tag} has no {key}.")

@@ -12,16 +12,17 @@ import sys
 import urllib.error
 import zipfile
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from simplexmcp.core.decode import UnreadableError, json_object
 from simplexmcp.errors import UserError
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Library", "Store", "load_library"]
+__all__ = ["Library", "Store", "check_library", "find_library", "load_library"]
 
 _OTHER_WAYS = (
     "put libsimplex into a folder and name it in SIMPLEX_LIBS_DIR, "
@@ -80,19 +81,36 @@ class Store:
         return self._library.text(self._functions.chat_close_store(self._controller)).decode(errors="replace")
 
 
+@final
+class _Report:
+    """What the loader prints: one line of ours, and on a terminal how far it is, which the loader writes over and over
+    into one line."""
+
+    def __init__(self, say: Callable[[str], None], line: str) -> None:
+        self._say, self._line, self._begun = say, line, False
+
+    def __call__(self, *parts: object, **_: object) -> None:
+        text = str(parts[0]) if parts else ""
+        if text.startswith("Downloading"):
+            self._say(self._line)
+        elif text.startswith("\r") and sys.stderr.isatty():
+            self._begun = True
+            sys.stderr.write(f"\r{printable(text[1:])}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """What follows on the terminal begins a line of its own."""
+        if self._begun:
+            sys.stderr.write("\n")
+
+
 def load_library(say: Callable[[str], None]) -> Library:
     """Loads libsimplex, downloading it at first use (one line to `say`). UserError when there is none to load."""
     try:
         from simplex_chat import _native
     except ImportError:
         raise UserError("The package simplex-chat is missing: pip install 'simplex-chat>=7.0.2,<8'") from None
-    line = f"Downloading libsimplex {version('simplex-chat')} from github.com, once ..."
-
-    def report(*parts: object, **_: object) -> None:
-        # The loader also prints its progress many times a second.
-        if parts and str(parts[0]).startswith("Downloading"):
-            say(line)
-
+    report = _Report(say, f"Downloading libsimplex {version('simplex-chat')} from github.com, once ...")
     _native.__dict__["print"] = report
     try:
         functions = _native.lib_for("sqlite")
@@ -112,6 +130,32 @@ def load_library(say: Callable[[str], None]) -> Library:
         ) from None
     finally:
         _native.__dict__.pop("print", None)
+        report.end()
+
+
+def find_library() -> Path:
+    """Where libsimplex is, or will be after its download. UserError when this machine has none."""
+    try:
+        from simplex_chat import _native
+
+        # What the loader does before it downloads; it has no name for that alone.
+        loader: Mapping[str, Any] = vars(_native)
+        place = os.environ.get("SIMPLEX_LIBS_DIR")
+        loader["_platform_tag"]()
+        folder = Path(place) if place else loader["_cache_root"]() / f"v{loader['LIBS_VERSION']}" / "sqlite"
+        return folder / str(loader["_libname"]())
+    except ImportError:
+        raise UserError("The package simplex-chat is missing: pip install 'simplex-chat>=7.0.2,<8'") from None
+    except (RuntimeError, KeyError) as error:
+        raise UserError(f"There is no libsimplex for this machine ({_reason(error)}): {_OTHER_WAYS}.") from None
+
+
+def check_library(file: Path) -> None:
+    """Whether this file loads; it is not started. UserError when it does not."""
+    try:
+        ctypes.CDLL(str(file))
+    except OSError as error:
+        raise UserError(f"libsimplex does not load ({_reason(error)}): {_OTHER_WAYS}.") from None
 
 
 def _free_of(libc: Any) -> Any:

@@ -18,7 +18,7 @@ MAX_MESSAGE = 15602
 MENTIONS_SENT = 3
 """Members that one message may mention."""
 
-_PLAIN_QUOTES = frozenset({"image", "video", "link"})
+_PLAIN_QUOTES = ("image", "video", "link")
 
 CHAT_VERSION = "1-19"
 ID = "x" * 24  # a message or member id: 16 base64 characters, encoded once more

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import trio
 
 from simplexmcp.listener import jsonrpc
-from simplexmcp.listener.replies import event, respond
+from simplexmcp.listener.replies import event, priming, respond
 from simplexmcp.listener.stream import EventStream
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ Session: TypeAlias = "bytes | None"
 """The session id that a client sends along; None for a client that sends none."""
 
 _COMMENT = b": waiting\n\n"
+_COMES_BACK = b"2025-11-25"
+"""The version whose clients come back to a stream that broke; older ones may stumble over an event without data."""
 
 
 @final
@@ -67,7 +69,8 @@ class OpenCall:
         self._value += 1
         self.due = trio.current_time() + self._calls.limits.pulse
         if self._stream is None:
-            self._stream = EventStream(self._request, self._calls.nursery)
+            comes_back = self._request.headers.get(b"mcp-protocol-version") == _COMES_BACK
+            self._stream = EventStream(self._request, self._calls.nursery, priming(self.id) if comes_back else b"")
         if self.token is None:
             self._stream.offer(_COMMENT)
         else:

@@ -1,19 +1,16 @@
-"""One client's connection, between trio's socket and hypercorn.
-
-Everything that is done for a client happens in its connection's `scope`, which is cancelled as soon as the client has
-left: hypercorn alone would keep the connection until its idle time is over, and shields its writes so that nothing but
-a closed socket ends one to a client that does not read (`abort`).
-"""
+"""One client's connection to the listener: that of `web/connection`, and when an answer was delivered."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, final
 
-import trio
+from simplexmcp.web import connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import trio
 
 __all__ = ["Connection"]
 
@@ -21,22 +18,16 @@ log = logging.getLogger(__name__)
 
 
 @final
-class Connection:
+class Connection(connection.Connection):
     """The stream that hypercorn serves; the app finds it in the request's state."""
 
-    __slots__ = ("_corked", "_kept", "_settle", "_stream", "scope")
+    __slots__ = ("_corked", "_kept", "_settle")
 
     def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._kept = b""
         self._corked = False
         self._settle: Callable[[], None] | None = None
-        self.scope = trio.CancelScope()
-
-    @property
-    def socket(self) -> trio.socket.SocketType:
-        """The client's socket (hypercorn reads its addresses)."""
-        return self._stream.socket
 
     def cork(self) -> None:
         """Keeps what is sent next, so that it leaves in one packet with what follows `uncork`."""
@@ -62,40 +53,10 @@ class Connection:
             return
         settle, self._settle = self._settle, None
         present = not self.scope.cancel_called
-        try:
-            await self._stream.send_all(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._lost()
-            raise
+        await super().send_all(data)
         if settle is not None and present:
             try:
                 settle()
             except Exception:
                 # The answer is out; a defect here must not cost the connection.
                 log.exception("Settling a delivered result failed")
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Receives; an end of the stream or of the connection means that the client is gone."""
-        try:
-            data = await self._stream.receive_some(max_bytes)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._lost()
-            raise
-        if not data:
-            self._lost()
-        return bytes(data)
-
-    async def send_eof(self) -> None:
-        """Says the end to the client."""
-        await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        """Closes the socket."""
-        await self._stream.aclose()
-
-    def abort(self) -> None:
-        """Closes the socket at once: a send or receive that waits ends with trio.ClosedResourceError."""
-        self._stream.socket.close()
-
-    def _lost(self) -> None:
-        self.scope.cancel(reason="the client has left")

@@ -1,5 +1,5 @@
-"""The MCP endpoint: one POST, one message. Handshake versions (2024-11-05 to 2025-11-25) are served here, around the
-SDK's kernel; every other version goes to `modern`.
+"""The MCP endpoint: one POST, one message; a GET only to come back to a stream that broke. Handshake versions
+(2024-11-05 to 2025-11-25) are served here, around the SDK's kernel; every other version goes to `modern`.
 
 Sessions are soft: `initialize` hands out an id, which only tells clients apart when they cancel a request by its
 number. It is never demanded, so a client lives through a restart of the server.
@@ -18,8 +18,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from simplexmcp.listener import jsonrpc
 from simplexmcp.listener.kernel import refusal
-from simplexmcp.listener.replies import respond
+from simplexmcp.listener.replies import event, lost_call, respond
 from simplexmcp.listener.requests import accepts, tool_call
+from simplexmcp.listener.stream import EventStream
 
 if TYPE_CHECKING:
     from simplexmcp.listener.calls import Calls
@@ -34,6 +35,10 @@ _VERSIONS = frozenset(version.encode("ascii") for version in HANDSHAKE_PROTOCOL_
 _DEFAULT_VERSION = b"2025-03-26"
 """What a client speaks that names no version, by the protocol."""
 _NOT_ACCEPTABLE = "The client must accept application/json and text/event-stream."
+_LOST = (
+    "The connection of this call was lost, perhaps with a restart of the server. Make the same call again: it attaches "
+    "to its action, if that is still there; else look at the chat before you ask anew."
+)
 _LARGE = 256 * 1024
 _TEXT_ONLY = frozenset((b"2024-11-05", b"2025-03-26"))
 """Versions without structured content."""
@@ -50,6 +55,9 @@ class Endpoint:
 
     async def handle(self, request: Request) -> None:
         """Answers one request."""
+        if request.scope["method"] == "GET":
+            await self._tell_lost(request)
+            return
         message = await _read(request.body)
         if isinstance(message, jsonrpc.Complaint):
             await respond(request, 400, jsonrpc.error_body(message.id, message.code, message.text))
@@ -70,6 +78,14 @@ class Endpoint:
             await self._call(request, message, message.id, version)
         else:
             await self._ask(request, message, version)
+
+    async def _tell_lost(self, request: Request) -> None:
+        """To a client that comes back to a broken stream: its call ended with it, in this run or the last."""
+        lost = lost_call(request.headers.get(b"last-event-id", b""))
+        if lost is None:
+            await respond(request, 400, jsonrpc.error_body(None, jsonrpc.INVALID_REQUEST, "No such stream."))
+        else:
+            await EventStream(request).finish(event(jsonrpc.error_body(lost, jsonrpc.CANCELLED, _LOST)), None)
 
     async def _ask(self, request: Request, message: Message, version: bytes) -> None:
         reply = await self._kernel.request(message, version.decode("ascii"))

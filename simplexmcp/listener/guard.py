@@ -2,7 +2,8 @@
 
 In this order: version of HTTP (505), path (404), host (421), origin (403), token (401), method (405), type of the body
 (415), readiness (503), size (413) and time (408) of the body. Each refusal is a JSON-RPC error that tells nothing about
-the tools, and the body of a refused request is drained. A header that decides something may come only once.
+the tools, and the body of a refused request is drained. A GET passes only when it comes back to a broken stream. A
+header that decides something may come only once.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _ONCE = frozenset(
         b"content-length",
         b"mcp-session-id",
         b"mcp-protocol-version",
+        b"last-event-id",
     )
 )
 
@@ -124,11 +126,12 @@ class Guard:
         given = headers.get(b"authorization", b"")
         if b"authorization" in doubled or not hmac.compare_digest(given, self._authorization):
             return _Refusal(401, "The token is missing or wrong.", ((b"www-authenticate", b"Bearer"),))
-        if scope["method"] != "POST":
+        comes_back = scope["method"] == "GET" and b"last-event-id" in headers
+        if scope["method"] != "POST" and not comes_back:
             return _Refusal(405, "Only POST is served here.", ((b"allow", b"POST"),))
         if doubled:
             return _Refusal(400, "A header that may come once came twice.")
-        if not _is_json(headers):
+        if not comes_back and not _is_json(headers):
             return _Refusal(415, "The body must be application/json in UTF-8, not encoded further.")
         if self._closing.refusing:
             return _Refusal(503, self._closing.refusing, ((b"retry-after", b"30"),))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
+from uuid import uuid4
 
 import trio
 
@@ -13,7 +15,10 @@ from simplexmcp.listener import jsonrpc
 if TYPE_CHECKING:
     from simplexmcp.listener.connection import Connection
 
-__all__ = ["EVENT_STREAM", "Headers", "Receive", "Request", "Send", "Settle", "drain", "event", "respond"]
+__all__ = [
+    "EVENT_STREAM", "Headers", "Receive", "Request", "Send", "Settle", "drain", "event", "lost_call", "priming",
+    "respond",
+]  # fmt: skip
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -27,6 +32,8 @@ EVENT_STREAM: Headers = [
 ]
 
 _LINGER_SECONDS = 1.0
+_COME_BACK_SECONDS = 3
+_LONGEST_ID = 200
 
 
 @final
@@ -86,6 +93,25 @@ async def drain(request: Request, status: int, text: str, headers: Headers) -> N
         # Inside this send hypercorn reports a disconnect to `swallow`, which must go on until the send is done.
         await request.send({"type": "http.response.body", "body": b"", "more_body": False})
         nursery.cancel_scope.cancel()
+
+
+def priming(request_id: jsonrpc.RequestId) -> bytes:
+    """What a held call's stream begins with: an event that tells the client to come back when the stream breaks, and
+    with which words. So a call whose server was killed does not wait for ever. Empty for an id that is no header."""
+    word = jsonrpc.dump(request_id)
+    if len(word) > _LONGEST_ID:
+        return b""
+    return f"id: {uuid4().hex}.{word}\nretry: {_COME_BACK_SECONDS * 1000}\ndata:\n\n".encode("ascii")
+
+
+def lost_call(last_event_id: bytes) -> jsonrpc.RequestId | None:
+    """The request whose stream broke, by what `priming` gave its client; None for other words."""
+    _, _, word = last_event_id.partition(b".")
+    try:
+        request_id = json.loads(word)
+    except ValueError:
+        return None
+    return request_id if type(request_id) in (int, str) else None
 
 
 def event(body: bytes) -> bytes:

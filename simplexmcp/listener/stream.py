@@ -25,10 +25,12 @@ log = logging.getLogger(__name__)
 class EventStream:
     """A response of events. The writer runs in `nursery` only while there is something to write."""
 
-    __slots__ = ("_free", "_next", "_nursery", "_request", "_writing")
+    __slots__ = ("_first", "_free", "_next", "_nursery", "_request", "_writing")
 
-    def __init__(self, request: Request, nursery: trio.Nursery) -> None:
+    def __init__(self, request: Request, nursery: trio.Nursery | None = None, first: bytes = b"") -> None:
+        """`first` comes before the first chunk that `offer` writes; without a `nursery` there is only `finish`."""
         self._request = request
+        self._first = first
         self._nursery = nursery
         self._next = b""
         self._writing = False
@@ -39,6 +41,7 @@ class EventStream:
         self._next = chunk
         if not self._writing:
             self._writing = True
+            assert self._nursery is not None
             self._nursery.start_soon(self._write)
 
     async def finish(self, chunk: bytes, settle: Settle) -> None:
@@ -80,6 +83,7 @@ class EventStream:
             await self._begin()
         finally:
             request.connection.uncork()
+        chunk, self._first = self._first + chunk, b""
         await request.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def _begin(self) -> None:

@@ -45,6 +45,8 @@ class SimulatedCore:
         self.network_config: JsonObject | None = None
         self.queue_size = QUEUE_SIZE
         self.cli = False
+        self.played = False
+        """Whether a person at this computer acts as this profile: then a member of the population does nothing."""
         self.files_folder: Path | None = None
         self.temp_folder: Path | None = None
         self._acting: User | None = None
@@ -52,6 +54,7 @@ class SimulatedCore:
         self._kept: list[Event] = []
         self._answering: list[Event] | None = None
         self._reactions: list[Callable[[Event], None]] = []
+        self._watchers: list[Callable[[Event], None]] = []
 
     @property
     def name(self) -> str:
@@ -78,6 +81,8 @@ class SimulatedCore:
             self.network.touched()
         for event in held or ():
             self.network.schedule(self.name, "event", {"event": event})
+        for see in self._watchers:
+            see(response)
         return response
 
     def subscribe(self, on_event: Callable[[Event], None] | None) -> None:
@@ -95,6 +100,14 @@ class SimulatedCore:
     def react(self, reaction: Callable[[Event], None]) -> None:
         """Let a member of the population see each event (it does not take it from the subscriber)."""
         self._reactions.append(reaction)
+
+    def watch(self, see: Callable[[Event], None]) -> None:
+        """Let somebody see each event and each response to a command, whoever gave it, without taking them from the
+        subscriber. From then on events that nobody takes hold nothing up: the oldest are forgotten."""
+        self._watchers.append(see)
+        if self.started:
+            parked, self.parked = self.parked, []
+            self.network.reschedule(parked)
 
     def emit(self, tag: str, **fields: Any) -> None:
         """An event now: before the response when a command is running."""
@@ -125,11 +138,13 @@ class SimulatedCore:
         self.network.schedule(self.name, "event", {"event": event})
 
     def _publish(self, event: Event) -> None:
-        for reaction in self._reactions:
+        for reaction in (*self._reactions, *self._watchers):
             reaction(event)
         for one in self.network.faults.distort(event):
             if self._subscriber is None:
                 self._kept.append(one)
+                if self._watchers:
+                    del self._kept[: -self.queue_size]
             else:
                 self._subscriber(one)
 
@@ -141,7 +156,7 @@ class SimulatedCore:
             self._publish(delivery.data["event"])
         elif delivery.do == "act":
             self.command(delivery.data["command"])
-        elif not self.started or len(self._kept) >= self.queue_size:
+        elif not self.started or (len(self._kept) >= self.queue_size and not self._watchers):
             self.parked.append(delivery)
         else:
             from simplexmcp.sandbox import receiving

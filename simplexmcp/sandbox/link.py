@@ -101,7 +101,7 @@ async def open_sandbox(
     `port` (0: any free one) it is also served on `ws://127.0.0.1:PORT/PROFILE`. UserError when the file
     is bad or cannot be written."""
     clock = trio_clock()
-    if state is not None and await trio.Path(state).exists():
+    if state is not None and await trio.to_thread.run_sync(state.exists):
         network = persistence.load(state, clock, faults)
     else:
         network = Network(clock, faults=faults, population=population, seed=secrets.token_hex(8))

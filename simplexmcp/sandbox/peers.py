@@ -100,6 +100,8 @@ def _unheard(event: Event) -> None:
 
 
 def _think(core: SimulatedCore, reaction: Callable[[SimulatedCore, Event], list[str]], event: Event) -> None:
+    if core.played:
+        return
     for number, command in enumerate(reaction(core, event), 1):
         core.network.schedule(core.name, "act", {"command": command}, after=THINKING * number)
 

@@ -31,9 +31,10 @@ from simplexmcp.tools.waiting import Patience, Taken, until_quiet, wall_time
 
 if TYPE_CHECKING:
     from simplexmcp.action import Action, Progress
+    from simplexmcp.inbox import Inbox
     from simplexmcp.tools.arguments import Connect
     from simplexmcp.tools.kit import Kit
-    from simplexmcp.watch import Inbox, Joins
+    from simplexmcp.watch import Joins
 
 __all__ = ["LONGEST_WAIT", "connect"]
 

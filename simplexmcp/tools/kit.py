@@ -18,9 +18,9 @@ from simplexmcp import messages
 from simplexmcp.chats import Chat, chat_of, is_ref
 from simplexmcp.core.api import count
 from simplexmcp.errors import CoreError, Refused
+from simplexmcp.inbox import Arrival
 from simplexmcp.tools.lanes import Lanes
 from simplexmcp.tools.trouble import GONE_TAGS
-from simplexmcp.watch import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from simplexmcp.core.api import ChatApi
     from simplexmcp.files.folders import Kept
     from simplexmcp.files.room import FileRoom
-    from simplexmcp.watch import Inbox, Watch
+    from simplexmcp.inbox import Inbox
+    from simplexmcp.watch import Watch
 
 __all__ = ["ALL_CHATS", "Kit", "Shelf"]
 

@@ -28,7 +28,7 @@ _NAME = re.compile(
 )
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _PATH = re.compile(r"/(?:contact|invitation|[agci])/?")
-_BOTS = frozenset({"bot", "agent"})
+_BOTS = ("bot", "agent")
 
 
 class How(Enum):

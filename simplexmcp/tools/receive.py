@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from simplexmcp.action import Progress
     from simplexmcp.chats import Chat
+    from simplexmcp.inbox import Arrival, Inbox
     from simplexmcp.tools.arguments import Receive
     from simplexmcp.tools.kit import Kit
-    from simplexmcp.watch import Arrival, Inbox
 
 __all__ = ["receive", "unread_chats"]
 
@@ -83,6 +83,7 @@ async def _after_gap(
         return await look(kit, inbox, limit)
     except CoreError as error:
         if is_link_trouble(error):
+            inbox.unread()
             return None
         raise
 

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from simplexmcp.action import Action, Progress
     from simplexmcp.chats import Chat
     from simplexmcp.files.outgoing import FileOffer
+    from simplexmcp.inbox import Inbox
     from simplexmcp.tooling import ToolResult
     from simplexmcp.tools.arguments import Send
     from simplexmcp.tools.kit import Kit
-    from simplexmcp.watch import Inbox
 
 __all__ = ["send"]
 
 _MARGIN = 50
 _SILENT_ROLES = frozenset({"observer", "relay"})
-_PRESENT = frozenset({"introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator"})
+_PRESENT = ("introduced", "intro-inv", "accepted", "announced", "connected", "complete", "creator")
 
 
 async def send(kit: Kit, arguments: Send, call: Progress) -> ToolResult:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from simplexmcp.errors import CoreError, Refused
+from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -76,7 +77,12 @@ def sentence(error: CoreError) -> str:
         return family
     if error.tag.startswith("errorAgent/") and any(part in _NETWORK for part in error.tag.split("/")):
         return f"A SimpleX relay cannot be reached now ({error.tag}); try again later."
-    return f"The SimpleX core refused: {str(error)[:300]}."
+    if error.tag.startswith("unexpected/"):
+        return (
+            f"The SimpleX core's answer is not understood ({printable(str(error))[:200]}), and nobody knows whether it "
+            "was done: check the chat with history before asking again."
+        )
+    return f"The SimpleX core refused: {printable(str(error))[:300]}."
 
 
 def is_link_trouble(error: CoreError) -> bool:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from simplexmcp import messages
 from simplexmcp.core.api import after, around, initial
 from simplexmcp.errors import CoreError
-from simplexmcp.watch import Arrival
+from simplexmcp.inbox import Arrival
 
 if TYPE_CHECKING:
     from simplexmcp.chats import Chat
+    from simplexmcp.inbox import Inbox
     from simplexmcp.tools.kit import Kit
-    from simplexmcp.watch import Inbox
 
 __all__ = ["Unread", "read_unread"]
 

@@ -11,16 +11,16 @@ import trio
 from simplexmcp import messages
 from simplexmcp.clock import hhmm
 from simplexmcp.errors import CoreError
+from simplexmcp.inbox import CAPACITY
 from simplexmcp.tools.trouble import is_link_trouble
 from simplexmcp.tools.unread import read_unread
-from simplexmcp.watch import CAPACITY
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from simplexmcp.action import Progress
+    from simplexmcp.inbox import Arrival, Inbox
     from simplexmcp.tools.kit import Kit
-    from simplexmcp.watch import Arrival, Inbox
 
 __all__ = ["Patience", "Taken", "fill_gap", "until_quiet", "wall_time"]
 
@@ -87,6 +87,7 @@ async def fill_gap(kit: Kit, ref: str, inbox: Inbox) -> None:
             unread = await read_unread(kit, ref, CAPACITY + 1)
         except CoreError as error:
             if is_link_trouble(error):
+                inbox.unread()
                 return
             inbox.gap = True
             raise

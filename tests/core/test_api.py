@@ -256,7 +256,7 @@ async def test_options_stand_in_the_order_of_the_grammar(call: Any, command: str
 
 
 async def test_several_messages_give_one_item_each() -> None:
-    items = [{"chatItem": 1}, {"chatItem": 2}]
+    items = [{"chatItem": {"meta": {"itemId": number}}} for number in (1, 2)]
     api, link = await _api({"resp": {"type": "newChatItems", "chatItems": items}})
     texts = [{"msgContent": {"type": "text", "text": t}} for t in ("a", "b")]
     assert await api.send_messages("@4", texts) == items
@@ -269,6 +269,27 @@ async def test_fewer_items_than_messages_are_an_error_of_the_core() -> None:
     api, _ = await _api({"resp": {"type": "newChatItems", "chatItems": []}})
     with pytest.raises(CoreError):
         await api.send_text("@4", "a")
+
+
+@pytest.mark.parametrize(
+    "item", [{}, {"chatItem": 1}, {"chatItem": {}}, {"chatItem": {"meta": []}}, {"chatItem": {"meta": {"itemId": "1"}}}]
+)
+async def test_a_message_without_its_number_is_an_error_of_the_core(item: dict[str, Any]) -> None:
+    api, _ = await _api(
+        {"resp": {"type": "newChatItems", "chatItems": [item]}},
+        {"resp": {"type": "chatItemUpdated", "chatItem": item}},
+        {"resp": {"type": "apiChat", "chat": {"chatInfo": {}, "chatItems": [item.get("chatItem")]}}},
+        {"resp": {"type": "apiChat", "chat": {"chatInfo": True, "chatItems": []}}},
+    )
+    asked = (
+        api.send_text("@4", "a"),
+        api.update_item("@4", 1, {}),
+        api.get_chat("@4", count(1)),
+        api.get_chat("@4", count(1)),
+    )
+    for answer in asked:
+        with pytest.raises(CoreError, match="has no"):
+            await answer
 
 
 async def test_no_connections_have_no_pending_deliveries_and_nothing_is_asked() -> None:

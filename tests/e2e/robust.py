@@ -20,6 +20,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from simplexmcp import serve
 from simplexmcp.errors import UserError
+from tests.e2e.forked import Forked
 from tests.e2e.world import DEADLINE, Agent, Lines
 from tests.fakes import TrioClock
 
@@ -103,6 +104,7 @@ class Cable:
     def __init__(self, nursery: trio.Nursery, target: int) -> None:
         self._nursery, self._target = nursery, target
         self._lines: set[trio.CancelScope] = set()
+        self._stalled: set[trio.CancelScope] = set()
         self.port = 0
         self.made = 0
 
@@ -117,6 +119,10 @@ class Cable:
         """Every connection ends now, in the middle of whatever it carries."""
         for line in self._lines:
             line.cancel()
+
+    def stall(self) -> None:
+        """The connections that there are carry nothing any more, and stay open."""
+        self._stalled |= self._lines
 
     def unplug(self) -> None:
         """Cut it, and carry nothing any more."""
@@ -133,20 +139,23 @@ class Cable:
                 except OSError:
                     return
                 async with far, trio.open_nursery() as nursery:
-                    nursery.start_soon(_pipe, near, far, nursery.cancel_scope)
-                    nursery.start_soon(_pipe, far, near, nursery.cancel_scope)
+                    nursery.start_soon(self._pipe, line, near, far, nursery.cancel_scope)
+                    nursery.start_soon(self._pipe, line, far, near, nursery.cancel_scope)
             finally:
                 self._lines.discard(line)
+                self._stalled.discard(line)
                 await trio.aclose_forcefully(near)
 
-
-async def _pipe(source: trio.SocketStream, target: trio.SocketStream, both: trio.CancelScope) -> None:
-    try:
-        async for data in source:
-            await target.send_all(data)
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the other side went: so does this line
-    both.cancel()
+    async def _pipe(
+        self, line: trio.CancelScope, source: trio.SocketStream, target: trio.SocketStream, both: trio.CancelScope
+    ) -> None:
+        try:
+            async for data in source:
+                if line not in self._stalled:
+                    await target.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the other side went: so does this line
+        both.cancel()
 
 
 def taken_port() -> socket.socket:
@@ -160,6 +169,9 @@ def taken_port() -> socket.socket:
 class Program:
     """`python -m simplexmcp serve` as a process: its lines on the terminal, those on stderr, its exit code."""
 
+    forked = False
+    """Whether it comes from a process that has imported it, for tests that start it often."""
+
     def __init__(self, world: World, *options: str, core: str = "agent", data: Path | None = None) -> None:
         url = core if "://" in core else world.core_url(core)
         self.data = data or world.folder / "data"
@@ -169,16 +181,14 @@ class Program:
             *(() if "--port" in options else ("--port", "0")),
         ]
         self.lines, self.errors = Lines(), Lines()
-        self.process: trio.Process
+        self.process: trio.Process | Forked
         self.ended = trio.Event()
         self.code: int | None = None
         self._terminal = trio.CancelScope()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """From its start to its end; killed when this is cancelled."""
-        self.process = await trio.lowlevel.open_process(
-            self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
-        )
+        self.process = Forked(self.command[3:]) if self.forked else await self._open()
         task_status.started()
         try:
             async with trio.open_nursery() as nursery:
@@ -189,7 +199,14 @@ class Program:
             self.process.kill()
             with trio.CancelScope(shield=True):
                 await self.process.wait()
+            if isinstance(self.process, Forked):
+                self.process.close()
+            self.lines.end(self.errors.all)
             self.ended.set()
+
+    async def _open(self) -> trio.Process:
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        return await trio.lowlevel.open_process(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
 
     async def _read_terminal(self) -> None:
         with self._terminal:

@@ -375,7 +375,7 @@ SEEDS = int(os.environ.get("SEEDS", "7"))
 """Hypothesis varies what it has after ten examples; ten new ones each time look at more. SEEDS=200 looks for long."""
 
 
-def test_nothing_reaches_others_without_exactly_one_word_for_it() -> None:
+def test_nothing_reaches_others_without_exactly_one_word_for_it(record_property: Callable[[str, int], None]) -> None:
     Approvals.seen = {}
     few = settings(
         max_examples=10, stateful_step_count=50, deadline=None, database=None, phases=PHASES,
@@ -385,3 +385,4 @@ def test_nothing_reaches_others_without_exactly_one_word_for_it() -> None:
         for number in range(SEEDS):
             run_state_machine_as_test(seed(number)(type(f"Approvals{number}", (Approvals,), {})), settings=few)
     assert min(Approvals.seen.values()) >= SEEDS, Approvals.seen
+    record_property("inputs", SEEDS * few.max_examples)

@@ -258,8 +258,8 @@ async def test_the_card_of_a_connect_names_kind_server_and_profile_and_stays_ine
             [("command", "approve 2"), ("command", "reject 2")],
         ]
         texts = sorted(card["meta"]["itemText"] for card in cards)
-        assert f"bot Approve Bot (`{link}`, server `smp.simplex.test`), as myself." in texts[0]
-        assert f"bot Approve Bot (`{link}`, server `smp.simplex.test`), with a random name." in texts[1]
+        assert f"bot Approve Bot by `{link}`, server `smp.simplex.test`, as myself." in texts[0]
+        assert f"bot Approve Bot by `{link}`, server `smp.simplex.test`, with a random name." in texts[1]
         assert "with the message `/'approve 1'`\n`https://evil.example`\nTap " in texts[1]
 
 

@@ -17,6 +17,8 @@ from tests.e2e.filing import filing
 from tests.e2e.robust import told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.e2e.filing import Filing
 
 FILES = 4
@@ -92,7 +94,10 @@ def a_word(chance: random.Random, chat: str, waiting: list[int]) -> str:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_s33_no_file_comes_or_goes_without_a_word_for_it(tmp_path: Path, seed: int) -> None:
+async def test_s33_no_file_comes_or_goes_without_a_word_for_it(
+    tmp_path: Path, record_property: Callable[[str, int], None], seed: int
+) -> None:
+    record_property("inputs", 1)
     chance = random.Random(seed)
     async with filing(tmp_path) as scene:
         items = [await scene.offered(scene.file(f"{n}.pdf", bytes([n]) * 500), f"file {n}") for n in range(FILES)]

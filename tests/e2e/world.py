@@ -38,7 +38,13 @@ class Lines:
 
     def __init__(self) -> None:
         self.all: list[str] = []
+        self._over: list[str] | None = None
         self._changed = trio.Event()
+
+    def end(self, errors: list[str]) -> None:
+        """No more lines will come; `errors` say why."""
+        self._over = errors
+        self._changed.set()
 
     def __call__(self, line: str) -> None:
         self.all.append(line)
@@ -52,6 +58,7 @@ class Lines:
                 for line in self.all:
                     if needle in line:
                         return line
+                assert self._over is None, ("it ended", self.all, self._over)
                 await self._changed.wait()
 
 

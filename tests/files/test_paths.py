@@ -188,6 +188,25 @@ def test_no_other_spelling_of_a_refused_path_gets_through(path: str, data: st.Da
     assert refusal(spelled, RULES) is not None
 
 
+@given(st.sampled_from(SECRETS), st.data())
+def test_no_way_to_write_a_path_leads_past_a_rule(path: str, data: st.DataObject):
+    parts: list[str] = []
+    for part in path.split("/")[1:]:
+        form = data.draw(st.sampled_from(("NFC", "NFD", "NFC")))
+        written = "".join(
+            data.draw(st.sampled_from((char, char.upper()))) for char in unicodedata.normalize(form, part)
+        )
+        unseen = data.draw(st.sampled_from(("", "\u200b", "\u2060", "\ufeff", "\u202e", "\x01")))
+        detour = data.draw(st.sampled_from(("", "", "./", "/", "x/../", "..//", "\u200b./")))
+        parts.append(f"{detour}{written}{unseen}")
+    start, end = (
+        data.draw(st.sampled_from(("/", "/", "//", "", "./", "~/", "file:///"))),
+        data.draw(st.sampled_from(("", "/", "/."))),
+    )
+    spelled = start + "/".join(parts) + end
+    assert malformed(spelled) is not None or refusal(spelled, RULES) is not None
+
+
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf"), exclude_characters="/"), min_size=1, max_size=20))
 def test_a_data_folder_is_found_in_each_unicode_form_and_case(name: str):
     rules = Rules(Path("/srv") / name, HOME)

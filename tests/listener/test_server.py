@@ -15,7 +15,8 @@ import trio
 from simplexmcp.errors import UserError
 from simplexmcp.listener import Closing, Limits, ToolResult, serve
 from simplexmcp.listener.connection import Connection
-from simplexmcp.listener.server import _allow_files, _listen
+from simplexmcp.listener.server import _allow_files
+from simplexmcp.web.serving import listen, no_port
 from tests.listener.helpers import (
     NEVER,
     TOKEN,
@@ -53,26 +54,13 @@ async def test_a_port_in_use_is_one_line_that_says_which_and_what_to_do() -> Non
 
 
 async def test_a_port_that_cannot_be_had_is_one_line_too() -> None:
-    from simplexmcp.listener.server import _no_port
-
-    assert "needs root" in str(_no_port(80, PermissionError(13, "Permission denied")))
-    assert "--port" in str(_no_port(5226, OSError(99, "Cannot assign requested address")))
+    assert "needs root" in str(no_port(80, PermissionError(13, "Permission denied")))
+    assert "--port" in str(no_port(5226, OSError(99, "Cannot assign requested address")))
 
 
 async def test_only_loopback_is_bound() -> None:
-    with _listen(0) as listener:
+    with listen(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
-
-
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux has this option")
-async def test_accepted_connections_notice_a_client_that_vanished() -> None:
-    with _listen(0) as listener, socket.create_connection(listener.getsockname()):
-        listener.setblocking(True)
-        accepted, _ = listener.accept()
-        with accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
-            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:

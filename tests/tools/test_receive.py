@@ -322,6 +322,22 @@ async def test_a_link_that_goes_again_is_waited_for(world: World, autojump_clock
         assert texts(await running.result()) == ["missed"]
 
 
+async def test_what_comes_after_a_missed_message_waits_for_it(world: World, autojump_clock: MockClock) -> None:
+    async with world.running():
+        ref = world.core.add(contact(4))
+        running = world.start("receive", chat="@4", wait=600)
+        await wait_all_tasks_blocked()
+        world.core.arrive(ref, "missed", quiet=True)
+        world.core.fail["/_get chat @4 initial"] = LinkLost("link/lost", "lost")
+        world.core.emit("linkUp")
+        await wait_all_tasks_blocked()
+        world.core.arrive(ref, "later")
+        await trio.sleep(10)
+        assert not running.done.is_set()
+        world.core.emit("linkUp")
+        assert texts(await running.result()) == ["missed", "later"]
+
+
 async def test_a_link_that_is_down_is_one_clear_line(world: World) -> None:
     async with world.running():
         world.core.add(contact(4))

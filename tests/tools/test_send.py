@@ -164,6 +164,21 @@ async def test_replies_of_a_lost_link_are_read_from_the_chat(world: World, autoj
         assert texts(await running.result()) == ["seen", "missed"]
 
 
+async def test_a_reply_after_a_missed_one_is_not_given_before_it(world: World, autojump_clock: MockClock) -> None:
+    async with world.running():
+        running = world.start("send", chat="@4", text="hello", wait=60, idle=5)
+        await world.approve()
+        await wait_all_tasks_blocked()
+        world.core.arrive("@4", "missed", quiet=True)
+        world.core.fail["/_get chat @4 initial"] = LinkLost("link/lost", "lost")
+        world.core.emit("linkUp")
+        await wait_all_tasks_blocked()
+        world.core.arrive("@4", "later")
+        assert texts(await running.result()) == []
+        missed = await world.use("receive", chat="@4")
+        assert [message["text"] for message in missed["messages"]] == ["missed", "later"]
+
+
 # Flow 10
 
 
