@@ -6,7 +6,8 @@ was found in docs/reliability/measured.json; exit code 1 when a bar is missed or
 
 docs/reliability/faults.json and inputs.json are lists of `{"what": …, "shown": …, "tests": […]}`: a row of the page and
 the tests behind it, as pytest takes them. For the rows of inputs hypothesis tells how many were tried; where a test
-counts by itself, it reports a property `inputs` (`record_property("inputs", 5000)`).
+counts by itself, it reports a property `inputs` (`record_property("inputs", 5000)`). With `"seconds": N` its tests are
+told to go on for so long (`FUZZ_SECONDS`). Each is run in hypothesis' profile `thorough`.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _measure_faults() -> tuple[Row, bool]:
 
 
 def _measure_inputs() -> tuple[Row, bool]:
-    return _run_tests("inputs", _tried, "--hypothesis-show-statistics")
+    return _run_tests("inputs", _tried, "--hypothesis-show-statistics", "--hypothesis-profile=thorough")
 
 
 def _run_tests(part: str, count: Callable[[str, ET.Element], int], *options: str) -> tuple[Row, bool]:
@@ -147,9 +148,14 @@ def _run_tests(part: str, count: Callable[[str, ET.Element], int], *options: str
                 "junit_family=xunit1",
                 *options,
             ]
-            done = subprocess.run([*command, *row["tests"]], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+            env = {**os.environ, "FUZZ_SECONDS": str(row.get("seconds", 0))}
+            done = subprocess.run(
+                [*command, *row["tests"]], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=False
+            )
             counts[row["what"]] = count(done.stdout, ET.parse(report).getroot()) if report.exists() else 0
         good = good and done.returncode == 0
+        if done.returncode:
+            print(done.stdout, file=sys.stderr)
         print(f"{row['what']}: {counts[row['what']]}" + ("" if done.returncode == 0 else " FAILED"), flush=True)
     return _stamped(counts=counts), good
 

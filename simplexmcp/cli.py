@@ -56,6 +56,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or a value that does not fit, 130 in
 
 def main() -> None:
     """The console script."""
+    _open_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -64,17 +65,44 @@ def run(argv: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = _run(argv)
+        try:
+            code = _run(argv)
+        except SystemExit as end:  # after --help
+            code = end.code if isinstance(end.code, int) else 0
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has what it wanted. Nothing may write to the closed pipe again, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()  # the reader has what it wanted
         return 1
-    except SystemExit as end:  # after --help
-        return end.code if isinstance(end.code, int) else 0
+    except OSError as error:
+        return _report(_output_error() or error)
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the one place where errors end
         return _report(error)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Puts /dev/null where the caller closed a standard stream: else the next file that is opened would be one."""
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(spare)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def _drop_output() -> None:
+    """Nothing may write to a stdout that failed again, not even at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _output_error() -> UserError | None:
+    """Why stdout can't be written; None when it can."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        return UserError(f"The output can't be written: {error.strerror}. Send it somewhere else.")
+    return None
 
 
 def _run(argv: Sequence[str]) -> int:

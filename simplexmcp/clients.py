@@ -115,8 +115,10 @@ def _gemini(agent: _Agent) -> Snippet:
         "headers": {"Authorization": f"Bearer ${{{agent.variable}}}"},
         "timeout": agent.seconds * 1000,
     }
+    # Its rules for tools take what stands before the first `_` for the server.
+    key = agent.key.replace("_", "-")
     return Snippet(
-        _json({"mcpServers": {agent.key: server}}),
+        _json({"mcpServers": {key: server}}),
         ("1. Add this to ~/.gemini/settings.json.", agent.export("Gemini CLI"), "3. Start Gemini CLI again."),
     )
 
@@ -158,8 +160,8 @@ def _opencode(agent: _Agent) -> Snippet:
         "type": "remote", "url": agent.url, "headers": {"Authorization": f"Bearer {token}"},
         "oauth": False, "enabled": True, "timeout": agent.seconds * 1000,
     }  # fmt: skip
-    later = f'"mcp": {{"servers": …}}, without "enabled", with "timeout": {{"request": {server["timeout"]}}}'
-    steps.append(f"{len(steps) + 1}. In opencode 2 the server stands in {later}.")
+    own = f'"mcp": {{"servers": …}}, without "enabled", with "timeout": {{"request": {server["timeout"]}}}'
+    steps.append(f"{len(steps) + 1}. opencode 2 reads this, too. Its own form: the server in {own}.")
     steps.append(f"{len(steps) + 1}. Start opencode again. If it ends a call after 5 minutes: {_AGAIN}.")
     return Snippet(_json({"$schema": "https://opencode.ai/config.json", "mcp": {agent.key: server}}), tuple(steps))
 

@@ -206,7 +206,7 @@ def _folder(agent: Agent) -> tuple[ServerInfo | None, Check]:
     except UserError as error:
         return None, Check("folder", "fail", str(error))
     if loose:
-        text = f"Others may use {', '.join(loose)} in {agent.data}. Start the agent again: it repairs the modes."
+        text = f"In {agent.data} others have rights to {', '.join(loose)}. Start the agent again: it repairs that."
         return server, Check("folder", "warn", text)
     return server, Check("folder", "ok", f"{agent.data} is yours alone")
 
@@ -277,7 +277,7 @@ def _has_port(name: str, port: int) -> bool:
 def _claude() -> Check:
     if found := shutil.which("claude"):
         return Check("claude", "ok", found)
-    return Check("claude", "warn", "There is no claude program on PATH. Only Claude Code needs it; install that first.")
+    return Check("claude", "warn", "There is no claude program on PATH. Install Claude Code if you want to use it.")
 
 
 def _registrations(agent: Agent, server: ServerInfo) -> list[Check]:

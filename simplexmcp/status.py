@@ -119,7 +119,7 @@ class Status:
         lines.append(f"Open actions: {counts}{left}")
         if self.last is not None:
             at = moment_of(self.last)
-            lines.append(f"Last event: {'' if at is None else hhmm(at, self.now)} {sentence_of(self.last)}")
+            lines.append(f"Last event: {'' if at is None else hhmm(at, self.now) + ' '}{sentence_of(self.last)}")
         first, *rest = map(printable, lines)
         return "\n".join([paint(first, "good" if self.running else "doubtful"), *rest])
 
@@ -154,7 +154,7 @@ class Overview:
 
     def as_text(self, paint: Paint = plain) -> str:
         """A few lines for each agent."""
-        errors = [paint(f"Agent {name}: {printable(error)}", "bad") for name, error in self.unread.items()]
+        errors = [paint(printable(error), "bad") for error in self.unread.values()]
         return "\n\n".join([*(status.as_text(paint) for status in self.agents), *errors])
 
 

@@ -184,11 +184,14 @@ CASES: dict[str, Requirement] = {
         "A lost core is tried again for ever.",
         "core/test_websocket.py::test_it_tries_again_for_ever_at_most_every_thirty_seconds",
         "test_uplink.py::test_a_core_that_is_not_ready_is_tried_for_ever_with_longer_pauses_and_said_once",
+        "test_status.py::test_a_running_agent_is_one_screen",
     ),
     "U9": _r(
         "What waits unread is shown by `status`, and so is a link that is down.",
         "test_status.py::test_a_running_server_says_what_is_unread_and_who_the_owners_are",
         "test_status.py::test_a_lost_link_is_told_with_its_time",
+        "rooms/test_watch.py::test_a_message_wakes_a_process_within_moments",
+        "rooms/test_watch.py::test_a_killed_watcher_blocks_nobody",
     ),
     "U10": _r(
         "A card shows its outcome at once, for each way to end, also after a crash and a lost link.",
@@ -223,6 +226,7 @@ CASES: dict[str, Requirement] = {
         "Names that turn the direction of text are shown as what they are, on cards and at the terminal.",
         f"{_CARDS}test_a_hostile_group_name_is_inert_on_every_card",
         "test_terminal.py::test_what_reorders_or_hides_text_is_shown",
+        "tools/test_listing.py::test_names_of_others_are_shown_with_what_cannot_be_seen",
     ),
     "U17": _r(
         "Messages come to the agent as fields of JSON; no text can close one.",
@@ -319,6 +323,7 @@ CASES: dict[str, Requirement] = {
         f"{_LEFT}test_a_client_that_vanished_is_noticed_within_35_seconds",
         f"{_LEFT}test_a_client_that_vanished_cancels_its_tool_though_nothing_says_so",
         "listener/test_guard.py::test_bytes_that_are_no_request_end_only_their_own_connection",
+        _FUZZ,
     ),
     "U39": _r(
         "A client's cap on a call loses nothing: the next equal call attaches.",
@@ -330,6 +335,8 @@ CASES: dict[str, Requirement] = {
         "An error is a sentence in the text of the result, which is never empty.",
         "listener/test_endpoint.py::test_an_error_says_its_sentence_in_the_text",
         "listener/test_endpoint.py::test_an_empty_result_is_not_an_empty_text",
+        "listener/test_held_calls.py::test_what_a_tool_says_reaches_the_client_at_once_and_again_every_twenty_seconds",
+        "tools/test_download.py::test_the_texts_of_a_wait_name_the_item_and_the_time",
     ),
     "U41": _r(
         "An action is on the disk before its card is sent.",
@@ -375,7 +382,8 @@ CASES: dict[str, Requirement] = {
     "S7": _r("There is no way to listen elsewhere.", "listener/test_server.py::test_only_loopback_is_bound"),
     # Attacks: the local machine
     "S8": _r(
-        "Whoever reaches a core's port can send: that is said, and another program at the port is reported.",
+        "The library has no port. Whoever reaches another core's port can send: that is said, and a program there too.",
+        "e2e/test_robust_native.py::test_with_the_library_there_is_no_port_to_the_core",
         "core/test_websocket.py::test_another_client_of_the_core_is_reported_once_and_its_end_too",
         "test_uplink.py::test_another_program_at_the_port_is_a_warning_and_its_end_means_to_read_again",
     ),
@@ -565,6 +573,7 @@ CASES: dict[str, Requirement] = {
         "No path leads around the rules of what may be sent.",
         "files/test_paths.py::test_no_other_spelling_of_a_refused_path_gets_through",
         "files/test_paths.py::test_no_way_to_write_a_path_leads_past_a_rule",
+        "files/test_any_path.py::test_no_path_gets_a_secret_out",
         f"{_OUTGOING}test_what_is_no_real_absolute_path_is_refused",
         f"{_SEND_FILE}test_s30_a_refused_file_is_an_error_and_the_owner_is_told",
     ),
@@ -582,6 +591,7 @@ CASES: dict[str, Requirement] = {
         f"{_OUTGOING}test_a_pipe_is_refused_without_waiting_for_a_writer",
         f"{_OUTGOING}test_a_hard_link_is_refused_as_its_other_name_may_be_a_secret",
         "files/test_paths.py::test_a_data_folder_is_found_in_each_unicode_form_and_case",
+        "files/test_any_path.py::test_no_path_gets_a_secret_out",
     ),
     "S31": _r(
         "What is sent are the bytes that the card was about.",

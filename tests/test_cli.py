@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -142,15 +143,42 @@ def test_the_console_script_is_installed():
     assert done.stdout.startswith("simplexmcp ")
 
 
-def test_a_reader_that_went_away_is_no_traceback():
+@pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["completion", "bash"]])
+def test_a_reader_that_went_away_is_no_traceback(words: list[str]):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "simplexmcp", "--help"], stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
+        [sys.executable, "-m", "simplexmcp", *words], stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
     )
     os.close(write)
     assert done.stderr == b""
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["completion", "bash"]])
+def test_a_full_disk_for_the_output_is_one_line(words: list[str]):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "simplexmcp", *words], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"The output can't be written: No space left on device. Send it somewhere else.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("doctor --core sandbox >&-", ""),
+        ("status nobody >&- 2>&-", ""),
+        ("status nobody <&- 2>&-", ""),
+        ("bridge nobody <&-", ""),
+    ],
+)
+def test_a_closed_stream_is_no_error(words: str, says: str, tmp_path: Path):
+    env = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    command = f"exec {shlex.quote(sys.executable)} -m simplexmcp {words}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (int("nobody" in words and "status" in words), "", says)
 
 
 def test_a_terminal_without_unicode_is_no_traceback(tmp_path: Path):

@@ -121,6 +121,11 @@ def test_a_nasty_name_and_folder_stay_what_they_are(client: str, tmp_path: Path,
     assert steps.replace("\n", "").isprintable()
 
 
+def test_gemini_gets_a_name_without_underscores_which_its_rules_for_tools_would_split(tmp_path: Path, capsys):
+    found, _ = config(capsys, "gemini", started(tmp_path / "data", "my_agent"), "my_agent")
+    assert list(found["mcpServers"]) == ["simplex-my-agent"]
+
+
 @pytest.mark.parametrize("client", ["claude-desktop", "zed"])
 def test_a_client_that_speaks_only_stdio_starts_the_bridge_from_anywhere(client: str, tmp_path: Path, capsys):
     data = started(tmp_path / "data")

@@ -359,6 +359,19 @@ async def test_unread_commands_are_obeyed_in_order_at_the_start_and_marked_read(
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("stats", [None, [], {}, {"unreadCount": 1}, {"unreadCount": 1, "minUnreadItemId": "5"}])
+async def test_a_core_that_does_not_say_what_is_unread_ends_nothing(room: Room, stats: Any) -> None:
+    asked = room.api.get_chat
+
+    async def get_chat(ref: str, page: Any) -> Wire:
+        return {**await asked(ref, page), "chatStats": stats}
+
+    room.api.get_chat = get_chat  # type: ignore[method-assign]
+    async with room.running():
+        await room.hear(new(said(7, "/approve 1")))
+        assert room.decider.obeyed == [(commands.Approve(1), "Alice")]
+
+
 @pytest.mark.parametrize("text", ["/approve #9 all", "/leave #9", "/receive #9 3 all", "/delete #9 files"])
 async def test_what_was_written_for_another_run_opens_and_ends_nothing(room: Room, text: str) -> None:
     room.api.unread = [said(5, text)["chatItem"], said(6, "/revoke #9")["chatItem"]]

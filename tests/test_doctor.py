@@ -108,7 +108,8 @@ def test_what_others_may_use_is_told(home: Path, capsys):
     (data / "token").chmod(0o644)
     check = look(capsys, "my-agent", "--core", "sandbox")["folder"]
     assert check.result == "warn"
-    assert "Others may use the folder 0755, token 0644 in " in check.text
+    assert check.text.startswith("In ")
+    assert " others have rights to the folder 0755, token 0644. Start the agent again" in check.text
     assert (data / "token").stat().st_mode & 0o777 == 0o644
 
 

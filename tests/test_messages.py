@@ -310,6 +310,15 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("odd", [[], {}, 1, ["groupSnd"]])
+def test_what_should_be_a_word_may_be_anything(odd: Any) -> None:
+    wire = item("hello")
+    wire["chatDir"]["type"] = odd
+    shown = messages.message(CHAT, wire)
+    assert shown is not None
+    assert shown["text"] == "hello"
+
+
 @given(JSON, st.sampled_from([CHAT, BOT]))
 def test_reading_never_fails_and_gives_json(node: Any, chat: Chat) -> None:
     shown = messages.message(chat, node)

@@ -28,6 +28,15 @@ def member(*args: Any, **kwargs: Any) -> Member:
     return found
 
 
+@pytest.mark.parametrize("odd", [[], {}, 1, True])
+def test_what_should_be_a_word_and_is_none_makes_nobody_an_approver(odd: Any) -> None:
+    for key in ("memberStatus", "memberRole"):
+        found = member_of({**wire(3, "Alice"), key: odd})
+        assert found is not None
+        assert not OwnerRule().approves(found)
+    assert not OwnerRule().approves(member(3, "Alice", peer=odd or "x"))
+
+
 def test_an_owner_that_is_a_person_approves() -> None:
     rule = OwnerRule()
     assert rule.approves(member(3, "Alice"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,9 @@ from hypothesis import strategies as st
 
 from simplexmcp import cards, commands, filecards, inert
 from simplexmcp.chats import Chat
+from simplexmcp.files.folders import Folders
+from simplexmcp.files.offer import SentCopy
+from simplexmcp.files.uploads import Uploads
 from simplexmcp.sandbox import markdown
 from simplexmcp.states import FINAL, State
 from simplexmcp.subjects import Attachment, Card, ConnectSubject, DownloadSubject, LeaveSubject, Outcome, SendSubject
@@ -238,6 +243,28 @@ def test_what_the_next_start_adds_to_a_card_is_inert(by: str, state: State) -> N
     line = cards.crashed_line(state, by)
     assert kinds(f"I want to send a message.\n{line}") <= {None, "snippet"}
     assert "\n" not in line
+
+
+@some
+@given(f=anything, chat_known=st.booleans(), item=st.none() | st.integers(1, 9_999))
+def test_what_owners_are_told_of_a_failed_upload_is_inert(f: Foreign, chat_known: bool, item: int | None) -> None:
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        folders = Folders(Path(folder))
+        uploads = Uploads(folders, lines.append)
+        copy = Path(folder) / "files" / "sent" / "a" / "copy"
+        copy.parent.mkdir(parents=True)
+        copy.write_text("x")
+        uploads.track(3, SentCopy(copy, 1), f.ref)
+        info = {"type": "group", "groupInfo": {"groupId": 15, "groupProfile": {"displayName": f.name}}}
+        entry = {"chatInfo": info if chat_known else None, "chatItem": {"meta": {"itemId": item}}}
+        meta = {"fileId": 3, "fileName": f.path, "filePath": str(copy)}
+        uploads.on_event(
+            {"type": "sndFileError", "chatItem_": entry, "fileTransferMeta": meta, "errorMessage": f.error}
+        )
+    (line,) = lines
+    assert kinds(line) <= {None, "snippet"}, line
+    assert inert.visible(line) == line
 
 
 @given(foreign)

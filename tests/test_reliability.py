@@ -25,6 +25,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A page of its own, with a row of each kind."""
     monkeypatch.setattr(reliability, "DATA", tmp_path)
     monkeypatch.setattr(reliability, "PAGE", tmp_path / "page.md")
+    (tmp_path / "conftest.py").write_text("from hypothesis import settings\nsettings.register_profile('thorough')\n")
     test = tmp_path / "test_one.py"
     test.write_text("def test_it(record_property):\n    record_property('inputs', 7)\n")
     for part in ("faults", "inputs"):

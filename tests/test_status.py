@@ -220,6 +220,11 @@ def test_an_agent_that_can_not_be_read_does_not_hide_the_others(root: Path, caps
     assert [(error["agent"], sorted(error)) for error in errors] == [("anna", ["agent", "error"])]
 
 
+def test_an_agent_that_never_came_up_is_named_once(root: Path, capsys):
+    open_folder("anna", root / "anna", pytest.fail).close()
+    assert all_agents(capsys)[1] == 'Agent "anna" was never started. Start it with: simplexmcp serve anna\n'
+
+
 def test_before_the_first_start_it_says_how_to_begin(root: Path, capsys):
     said = "No agent was ever started. Start one with: simplexmcp serve my-agent\n"
     assert all_agents(capsys) == (1, "", said)

@@ -94,7 +94,7 @@ class Uploads:
         if chat is not None:
             where = f" in {chat.kind} {inert.name(chat.name)} ({chat.ref})"
         else:
-            where = f" in {upload.ref}" if upload else ""
+            where = f" in chat ({upload.ref})" if upload else ""  # `#15` alone is active in the core's markdown
         name, error = _text(meta.get("fileName")), _text(event.get("errorMessage"))[:_ERROR_CHARS]
         message = f" of message {number}" if isinstance(number, int) else ""
         self._report(f"The file {inert.span(name)}{message}{where} was not sent: {inert.span(error)}.")

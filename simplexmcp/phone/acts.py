@@ -188,6 +188,11 @@ async def _plan(player: Player, fields: Fields) -> object:
     return await joining.plan(player.api, fields.text("link", LINK).strip())
 
 
+async def _accept(player: Player, fields: Fields) -> object:
+    await joining.accept(player.api, fields.ref())
+    return {}
+
+
 async def _join(player: Player, fields: Fields) -> object:
     ref = await joining.join(player.api, fields.text("link", LINK).strip())
     return {} if ref is None else {"chat": ref}
@@ -275,6 +280,7 @@ ACTS: dict[str, Callable[[Player, Fields], Awaitable[Any]]] = {
     "receive": _receive,
     "cancel": _cancel,
     "plan": _plan,
+    "accept": _accept,
     "join": _join,
     "role": _role,
     "remove": _remove,

@@ -75,6 +75,8 @@ def chat_view(entry: Any) -> Chat | None:
         shown["last"] = last
     if cannot := _cannot(chat):
         shown["cannot"] = cannot
+    if chat.state in ("prepared", "invited"):
+        shown["join"] = True
     if group and not chat.scoped:
         shown["role"] = chat.role or ""
         shown["members"] = number(obj(chat.info, "groupSummary"), "currentMembers")

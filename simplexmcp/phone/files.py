@@ -57,12 +57,22 @@ class Files:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._waiting: dict[str, Uploaded] = {}
+        self._coming = 0
 
     async def upload(self, name: str, chunks: AsyncIterator[bytes]) -> Uploaded:
-        """Keep what a page sends. Refused: it is empty, or there are too many."""
-        await self._drop_old()
-        if len(self._waiting) >= _WAITING:
-            raise Refused("Too many uploads wait for a message. Send them, or try again in ten minutes.")
+        """Keep what a page sends; the oldest that no message took gives way. Refused: it is empty, or too many come."""
+        self._drop_old()
+        if self._coming >= _WAITING:
+            raise Refused("Too many uploads at once. Try again when the others are done.")
+        while self._waiting and len(self._waiting) + self._coming >= _WAITING:
+            self._drop(next(iter(self._waiting)))
+        self._coming += 1
+        try:
+            return await self._upload(name, chunks)
+        finally:
+            self._coming -= 1
+
+    async def _upload(self, name: str, chunks: AsyncIterator[bytes]) -> Uploaded:
         key = secrets.token_urlsafe(16)
         path = self._folder("uploads") / key / safe_name(name)
         path.parent.mkdir(mode=0o700)
@@ -111,13 +121,16 @@ class Files:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
-    async def _drop_old(self) -> None:
+    def _drop_old(self) -> None:
         now = trio.current_time()
         for key, uploaded in list(self._waiting.items()):
             if now - uploaded.made > _WAIT:
-                del self._waiting[key]
-                uploaded.path.unlink(missing_ok=True)
-                uploaded.path.parent.rmdir()
+                self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        uploaded = self._waiting.pop(key)
+        uploaded.path.unlink(missing_ok=True)
+        uploaded.path.parent.rmdir()
 
 
 def open_regular(path: Path) -> tuple[BinaryIO, int]:

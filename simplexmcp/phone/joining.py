@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simplexmcp.chats import chat_of
+from simplexmcp.core.api import count
+from simplexmcp.core.grammar import checked_command
 from simplexmcp.errors import CoreError, Refused
 from simplexmcp.phone.chatview import plan_view
 from simplexmcp.phone.texts import obj, text_of
@@ -14,12 +16,23 @@ if TYPE_CHECKING:
     from simplexmcp.phone.protocol import Plan
     from simplexmcp.phone.texts import Wire
 
-__all__ = ["join", "plan"]
+__all__ = ["accept", "join", "plan"]
 
 
 async def plan(api: ChatApi, link: str) -> Plan:
     """What the link leads to. Raises CoreError, Refused."""
     return plan_view((await api.connect_plan(link))["connectionPlan"])
+
+
+async def accept(api: ChatApi, ref: str) -> None:
+    """Join a chat that is there: by a contact's invitation, or prepared by a link. Raises CoreError, Refused."""
+    chat = chat_of((await api.get_chat(ref, count(0)))["chatInfo"])
+    if chat is None or chat.state not in ("prepared", "invited"):
+        raise Refused("Nothing is left to join here.")
+    if chat.state == "invited":
+        await api.link.send(checked_command(f"/_join {ref}"))
+    else:
+        await _connect(api, ref)
 
 
 async def join(api: ChatApi, link: str) -> str | None:

@@ -17,6 +17,7 @@ chat again.
 | become | name (of a Person, or a new name) | Became |
 | chats | | {chats: [Chat]} |
 | plan | link | Plan |
+| accept | chat | {} (joins where Chat.join is) |
 | join | link | {chat?: REF}; its `state` tells how it goes on; absent: it comes by a push |
 | open | chat, before? or around? (item), count? (1 to 100, else 50) | Opened |
 | read | chat, items? (else all that is there) | {} |
@@ -219,6 +220,8 @@ class Chat(TypedDict):
     """Empty: no menu button."""
     cannot: NotRequired[str]
     """Why nothing can be written here: a sentence. Absent when it can."""
+    join: NotRequired[bool]
+    """The person was invited, or looked the link up, and can join now (`accept`)."""
     manage: NotRequired[bool]
     """The person may make the group's link (`link`)."""
 

@@ -46,7 +46,7 @@ class Fields:
         """A short text that is not empty."""
         value = self.text(key, NAME).strip()
         if not value:
-            raise Refused(f"`{key}` must not be empty.")
+            raise Refused(f"The {key} is empty.")
         return value
 
     def ref(self) -> str:

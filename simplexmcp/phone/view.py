@@ -34,6 +34,8 @@ _UNTOLD = frozenset(
     for way in ("rcv", "snd")
     for what in ("DirectE2EEInfo", "GroupE2EEInfo", "ChatFeature", "ChatPreference", "GroupFeature")
 ) | {"chatBanner"}
+_TOLD = {"contact deleted": "deleted this contact"}
+"""Where the core's words do not go on after a name."""
 _WITHOUT_TEXT = {"image": "picture", "video": "video", "voice": "voice message", "file": "file"}
 _FILE_STATES: dict[str, FileState] = {
     "sndStored": "uploading",
@@ -95,7 +97,8 @@ def item_view(item: Any, viewer: Viewer) -> Item | None:
     if sender is not None:
         shown["sender"] = sender
     if not message:
-        shown["parts"] = [plain(_event(text_of(meta, "itemText"), sender))]
+        text = _invitation(content) or text_of(meta, "itemText")
+        shown["parts"] = [plain(_event(text, sender))]
         return shown
     _add_message(shown, item, meta, kind, viewer)
     return shown
@@ -147,10 +150,18 @@ def _sender(direction: Wire, viewer: Viewer) -> From:
     return {**sender, "bot": True} if text_of(profile, "peerType") in _BOTS else sender
 
 
+def _invitation(content: Wire) -> str:
+    """What a contact does with an invitation to a group; "" for other items. The group is a chat of its own."""
+    profile = obj(obj(content, "groupInvitation"), "groupProfile")
+    if text_of(content, "type") != "rcvGroupInvitation":
+        return ""
+    return f"invites you to the group {one_line(text_of(profile, 'displayName'))} as {text_of(content, 'memberRole')}"
+
+
 def _event(text: str, sender: From | None) -> str:
     """A sentence about what happened: the core's words, with who did it."""
     if sender is not None and sender["name"]:
-        return f"{sender['name']} {text}"
+        return f"{sender['name']} {_TOLD.get(text, text)}"
     return text if text.startswith(("you ", "please ")) else f"You {text}"
 
 

@@ -87,7 +87,8 @@ CLIENTS = (
         lambda: _home("CODEX_HOME", ".codex") / "config.toml",
         lambda: _home("CODEX_HOME", ".codex") / "hooks.json",
         _CLAUDE_EVENTS,
-        note="Codex runs new hooks only after you trusted them: type /hooks in it.",
+        note="Codex runs new hooks only after you trusted them: type /hooks in it. Older versions need "
+        '"codex_hooks = true" under [features] in config.toml, too.',
     ),
     Client(
         "gemini",

@@ -91,7 +91,8 @@ def _database(path: str) -> Iterator[_Finding]:
             mode = str(database.value("PRAGMA journal_mode"))
             rooms, messages = (database.value(f"SELECT count(*) FROM {table}") for table in ("rooms", "messages"))
     except SimplexMcpError as error:
-        yield _Finding("database", str(error), "Do what the message says.")
+        what, _, advice = str(error).rpartition(". ")  # its last sentence says what to do
+        yield _Finding("database", f"{what}." if what else advice, advice if what else "Restore a copy of the file.")
         return
     yield _Finding("database", f"{path}: {rooms} rooms, {messages} messages.")
     if version < VERSION:

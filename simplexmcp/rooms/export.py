@@ -17,6 +17,7 @@ from simplexmcp.rooms.program import UsageError, emit, parse
 from simplexmcp.rooms.settings import database_path
 from simplexmcp.rooms.store.database import open_database
 from simplexmcp.rooms.store.exporting import all_messages
+from simplexmcp.rooms.store.messages import mentioned
 from simplexmcp.rooms.store.rooms import find_room
 from simplexmcp.terminal import printable
 
@@ -43,11 +44,11 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def run(argv: Sequence[str]) -> int:
     """The command; its exit code. Raises UserError and RoomsError."""
-    if not argv or argv[0] in ("--help", "-h"):
+    if not argv:
         sys.stdout.write(HELP)
-        return 0 if argv else 2
+        return 2
     try:
-        options = parse(argv[1:], ("--format", "--db"), ("--help", "-h"))
+        options = parse(argv, ("--format", "--db"), ("--help", "-h"), words=1)
         form = options.text("--format", 20) or "md"
         path = options.text("--db", 4096)
     except UsageError as error:
@@ -55,11 +56,13 @@ def run(argv: Sequence[str]) -> int:
     if options.flag("--help"):
         sys.stdout.write(HELP)
         return 0
+    if not options.words:
+        raise UserError("name the room. See simplexmcp rooms export --help", 2)
     if form not in ("md", "jsonl"):
         raise UserError(f'--format is md or jsonl, not "{printable(form)}".', 2)
     on_terminal = sys.stdout.isatty()
     with closing(open_database(database_path(path), create=False, read_only=True)) as db:
-        room = find_room(db, argv[0])
+        room = find_room(db, options.words[0])
         with closing(all_messages(db, room["id"])) as messages:
             if form == "md":
                 return _write(_markdown(room, messages, on_terminal=on_terminal))
@@ -88,7 +91,7 @@ def _json_lines(messages: Iterator[sqlite3.Row]) -> Iterator[str]:
                 "format": row["format"],
                 "priority": bool(row["priority"]),
                 "content": _content(row),
-                "to": None if row["mentions"] is None else loads(row["mentions"]),
+                "to": mentioned(row["mentions"]),
                 "reply_to_seq": row["reply_to_seq"],
                 "reply_to_agent": row["reply_to_agent"],
                 "supersedes_seq": row["supersedes_seq"],
@@ -129,8 +132,8 @@ def _heading(row: sqlite3.Row) -> str:
     words = [f"## {row['seq']}. {_name(row['agent_id'])}, {row['at']}"]
     if row["priority"]:
         words.append("priority")
-    if row["mentions"] is not None:
-        words.append("to " + ", ".join(_name(name) for name in loads(row["mentions"])))
+    if names := mentioned(row["mentions"]):
+        words.append("to " + ", ".join(_name(name) for name in names))
     if row["reply_to_seq"] is not None:
         words.append(f"answers {row['reply_to_seq']}")
     if row["supersedes_seq"] is not None:

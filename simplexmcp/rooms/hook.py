@@ -102,6 +102,8 @@ def _answer(client: _Client, payload: dict[str, Any]) -> dict[str, Any] | None:
     ends = event == client.end
     if not ends and event not in client.context:
         return None
+    if payload.get("agent_id"):
+        return None  # a helper that the agent started: it does not hold the persona, and what it is told is lost
     if ends and payload.get("stop_hook_active"):
         return None  # it was held up once; a second time would be a loop
     seat = seat_of_client()

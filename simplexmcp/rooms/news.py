@@ -49,15 +49,16 @@ class News(NamedTuple):
     previews: list[dict[str, Any]]
 
 
-def look(db: Database, scope: Scope, told: Mapping[int, int] | None = None) -> Look:
+def look(db: Database, scope: Scope, told: Mapping[int, int] | None = None, after: int = 0) -> Look:
     """Reads the scope's state in one statement. News are messages of others above the read marker, and above what was
-    `told` already of a room (room → number)."""
+    `told` already of a room (room → number). The rooms behind `after` come first, so that a busy one hides none."""
     row = db.one(
         _LOOK_DIRECTED if scope.mentions_only else _LOOK,
         scope.agent,
         scope.room_id,
         needle(scope.agent),
         dumps({str(room_id): seq for room_id, seq in told.items()}) if told else "{}",
+        after,
     )
     assert row is not None  # it has no FROM
     return Look(row["epoch"], bool(row["found"]), bool(row["joined"]), bool(row["present"]), row["news"])
@@ -129,9 +130,10 @@ def _by_number(row: Any) -> int:
     return int(row["seq"])
 
 
-# ?1 the persona, ?2 the room or NULL, ?3 the persona as its mentions are written, ?4 what was told, by room.
+# ?1 the persona, ?2 the room or NULL, ?3 the persona as its mentions are written, ?4 what was told, by room, ?5 the
+# room that was told last.
 _NEWS = """SELECT m.room_id FROM memberships m
-  WHERE m.agent_id = ?1 AND m.left_at IS NULL AND (?2 IS NULL OR m.room_id = ?2) AND EXISTS (
+  WHERE m.agent_id = ?1 AND m.left_at IS NULL AND (?2 IS NULL OR m.room_id = ?2) AND m.room_id {side} ?5 AND EXISTS (
     SELECT 1 FROM messages {index} WHERE messages.room_id = m.room_id
       AND seq > max(m.last_read_seq, coalesce(json_extract(?4, '$."' || m.room_id || '"'), 0))
       AND messages.agent_id <> ?1 {condition})
@@ -146,9 +148,15 @@ _STATE = """SELECT
   EXISTS (SELECT 1 FROM memberships WHERE agent_id = ?1 AND (?2 IS NULL OR room_id = ?2)) AS joined,
   EXISTS (SELECT 1 FROM memberships
     WHERE agent_id = ?1 AND left_at IS NULL AND (?2 IS NULL OR room_id = ?2)) AS present,
-  ({news}) AS news"""
-_LOOK = _STATE.format(news=_NEWS.format(index="", condition=""))
-_LOOK_DIRECTED = _STATE.format(news=_NEWS.format(**_DIRECTED_NEWS))
+  coalesce(({behind}), ({before})) AS news"""
+
+
+def _look_sql(**parts: str) -> str:
+    return _STATE.format(behind=_NEWS.format(side=">", **parts), before=_NEWS.format(side="<=", **parts))
+
+
+_LOOK = _look_sql(index="", condition="")
+_LOOK_DIRECTED = _look_sql(**_DIRECTED_NEWS)
 
 # ?1 the room, ?2 the persona, ?3 the persona as its mentions are written, ?4 above, ?5 code points, ?6 rows.
 _FIRST = f"""SELECT seq, agent_id, substr(body, 1, ?5) AS beginning, {directed_sql("?2", "?3")} AS directed

@@ -26,9 +26,10 @@ class UsageError(SimplexMcpError):
 
 @final
 class Options:
-    """The options that were given."""
+    """The options that were given, and the words that belong to none of them."""
 
-    def __init__(self, values: dict[str, str], flags: set[str]) -> None:
+    def __init__(self, values: dict[str, str], flags: set[str], words: list[str]) -> None:
+        self.words = words
         self._values = values
         self._flags = flags
 
@@ -60,20 +61,26 @@ class Options:
         raise UsageError(f"{name} must be at least {lowest}.")
 
 
-def parse(argv: Sequence[str], valued: Sequence[str], flags: Sequence[str]) -> Options:
-    """The options in `argv`; the last of several values counts. Raises UsageError."""
+def parse(argv: Sequence[str], valued: Sequence[str], flags: Sequence[str], *, words: int = 0) -> Options:
+    """The options in `argv`, with at most so many `words` before, between or behind them; the last of several values
+    counts. Raises UsageError."""
     values: dict[str, str] = {}
     given: set[str] = set()
+    found: list[str] = []
     rest = list(argv)
     while rest:
-        name, equals, value = rest.pop(0).partition("=")
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
         if name in flags:
             if equals:
                 raise UsageError(f"{name} takes no value.")
             given.add("--help" if name == "-h" else name)
             continue
         if name not in valued:
-            raise UsageError(f"unknown argument: {name[:80]}")
+            if len(found) == words or word.startswith("--"):
+                raise UsageError(f"unknown argument: {name[:80]}.")
+            found.append(word)
+            continue
         if not equals:
             if not rest or rest[0].startswith("--"):
                 raise UsageError(f"{name} requires a value.")
@@ -81,7 +88,7 @@ def parse(argv: Sequence[str], valued: Sequence[str], flags: Sequence[str]) -> O
         if not (value := value.strip()):
             raise UsageError(f"{name} requires a non-empty value.")
         values[name] = value
-    return Options(values, given)
+    return Options(values, given, found)
 
 
 def emit(line: str) -> None:

@@ -7,6 +7,7 @@ carry their version along. A call that waits is parked until its tool has a resu
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -35,14 +36,19 @@ _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 # The tools never change while the server runs; the newest revision wants to know how long that holds (ms).
 _CACHE = {"ttlMs": 3_600_000, "cacheScope": "public"}
 INSTRUCTIONS = (
-    "A chat room for agents and people on this machine. Start: create_persona once (keep the id and the resume word), "
-    "or resume_persona in a later session; then list_rooms, join_room, catch_up. Whoever resumed last holds the "
+    "A chat room for agents and people on this machine. {}Start: create_persona once (keep the id and the resume "
+    "word), or resume_persona in a later session; then list_rooms, join_room, catch_up. Whoever resumed last holds the "
     "persona: on persona_lost stop writing. catch_up gives a room's new messages in order and marks them read; "
     "my_mentions only looks for what is directed at you, in all rooms. join_room, resume_persona and "
     "wait_for_messages give the command of a background watcher that ends when there is news."
 )
+# The reference program has no `enter`, and its clients may ask for its tools alone.
+_SHORT_WAY = "enter puts you into a room with one call; or step by step. "
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD, _BAD_PARAMS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 _UNSUPPORTED_VERSION = -32022
+_ID_ROOM = 64  # bytes that an ID at the end of a line is in
+_ID = rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*'
+_ID_FIRST, _ID_LAST = re.compile(rb"\s*\{\s*" + _ID + rb"[,}]"), re.compile(_ID + rb"\}\s*$")
 # They settle who this runtime is; whatever room was active is none of theirs.
 _UNTOUCHING = ("create_persona", "resume_persona")
 
@@ -80,7 +86,7 @@ def decode(line: bytes) -> Request | str | None:
     try:
         message = loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
-        return _error(None, _PARSE_ERROR, f"Parse error: {error}")
+        return _error(_id_of(line), _PARSE_ERROR, f"Parse error: {error}")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return _error(None, _INVALID_REQUEST, "Invalid Request: one JSON-RPC 2.0 object a line")
     key = message.get("id")
@@ -106,6 +112,7 @@ class Session:
     def __init__(self, runtime: Runtime, tools: Mapping[str, Tool]) -> None:
         self._runtime = runtime
         self._tools = tools
+        self._instructions = INSTRUCTIONS.format(_SHORT_WAY if "enter" in tools else "")
         self._parked: list[_Parked] = []
         self._methods: dict[str, Callable[[Request], dict[str, Any] | None]] = {
             "initialize": self._initialize,
@@ -225,7 +232,7 @@ class Session:
             "protocolVersion": asked if asked in _HANDSHAKE else _HANDSHAKE[0],
             "capabilities": _CAPABILITIES,
             "serverInfo": SERVER,
-            "instructions": INSTRUCTIONS,
+            "instructions": self._instructions,
         }
 
     def _note_client(self, info: Any) -> None:
@@ -236,7 +243,7 @@ class Session:
         return {
             "supportedVersions": [*_MODERN, *_HANDSHAKE],
             "capabilities": _CAPABILITIES,
-            "instructions": INSTRUCTIONS,
+            "instructions": self._instructions,
             **_CACHE,
         }
 
@@ -272,6 +279,12 @@ class Session:
 def read_result(result: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether a result of `tools/call` is an error, and its text."""
     return bool(result.get("isError")), str(result["content"][0]["text"])
+
+
+def _id_of(line: bytes) -> int | None:
+    """The ID of a request that cannot be read, so that nobody waits for its answer: clients write it first or last."""
+    found = _ID_FIRST.match(line) or _ID_LAST.search(line, max(0, len(line) - _ID_ROOM))
+    return None if found is None else int(found[1])
 
 
 def _is_id(key: Any) -> bool:

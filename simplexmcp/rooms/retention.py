@@ -44,11 +44,11 @@ _LONGEST = 36_500
 
 def run(argv: Sequence[str]) -> int:
     """The command; its exit code. Raises UserError and RoomsError."""
-    if not argv or argv[0] in ("--help", "-h"):
+    if not argv:
         sys.stdout.write(HELP)
-        return 0 if argv else 2
+        return 2
     try:
-        options = parse(argv[1:], ("--keep-last", "--max-age", "--db"), ("--off", "--help", "-h"))
+        options = parse(argv, ("--keep-last", "--max-age", "--db"), ("--off", "--help", "-h"), words=1)
         rule = Retention(options.number("--keep-last", 1, _MOST), options.number("--max-age", 1, _LONGEST, "days"))
         path = options.text("--db", 4096)
     except UsageError as error:
@@ -56,10 +56,12 @@ def run(argv: Sequence[str]) -> int:
     if options.flag("--help"):
         sys.stdout.write(HELP)
         return 0
+    if not options.words:
+        raise UserError("name the room. See simplexmcp rooms retention --help", 2)
     if options.flag("--off") and any(rule):
         raise UserError("--off cannot be combined with --keep-last or --max-age.", 2)
     with closing(open_database(database_path(path), create=False)) as db:
-        _change_and_show(db, argv[0], rule, options)
+        _change_and_show(db, options.words[0], rule, options)
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simplexmcp.errors import UserError
 from simplexmcp.rooms.lock import alive
-from simplexmcp.rooms.state import file_in, read, write
+from simplexmcp.rooms.state import file_in, folders, read, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +66,11 @@ def seated(path: str, agent_id: str) -> int | None:
 
 def _notes() -> Iterator[tuple[str, dict[str, Any]]]:
     """The notes of living servers, with their files. Those of servers that ended are removed."""
-    folder = os.path.dirname(file_in(_FOLDER, "x"))  # noqa: PTH120 - pathlib costs start time
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith(".json")]  # noqa: PTH208
-    except OSError:
-        return
-    for name in names:
-        file = f"{folder}/{name}"
+    files: list[str] = []
+    for folder in folders(_FOLDER):
+        with suppress(OSError):
+            files += [f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".json")]  # noqa: PTH208
+    for file in files:
         with suppress(UserError, OSError):
             note = read(file)
             if _is_living(note):

@@ -39,7 +39,7 @@ def database_path(given: str | None = None) -> str:
 
 
 def _max_wait() -> int:
-    text = os.environ.get("AGENT_CHAT_MAX_WAIT_SECONDS", "").strip()
+    text = os.environ.get("AGENT_CHAT_MAX_WAIT_SECONDS", "")
     if not text:
         return DEFAULT_WAIT
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LONGEST_WAIT):

@@ -17,7 +17,7 @@ from simplexmcp.rooms.jsontext import dumps, loads
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["alter", "digest", "file_in", "read", "write"]
+__all__ = ["alter", "digest", "file_in", "folders", "read", "write"]
 
 _PATIENCE = 5.0  # seconds for another process to end its change
 _PAUSE = 0.01  # seconds
@@ -25,8 +25,14 @@ _PAUSE = 0.01  # seconds
 
 def file_in(folder: str, name: str) -> str:
     """The path of a file in one of the state folders. Nothing is made."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
-    return os.path.join(base, "simplexmcp", "rooms", folder, name)  # noqa: PTH118
+    return os.path.join(_base(os.environ.get("XDG_STATE_HOME")), folder, name)  # noqa: PTH118
+
+
+def folders(folder: str) -> list[str]:
+    """Where files of such a folder may be, whatever program of this user made them: a client may start one without
+    `XDG_STATE_HOME` and another one with it."""
+    bases = dict.fromkeys((_base(os.environ.get("XDG_STATE_HOME")), _base(None)))
+    return [os.path.join(base, folder) for base in bases]  # noqa: PTH118
 
 
 def digest(*parts: str) -> str:
@@ -85,6 +91,11 @@ def alter(path: str) -> Generator[dict[str, Any]]:
             write(path, value)
     finally:
         os.close(lock)
+
+
+def _base(given: str | None) -> str:
+    home = given or os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
+    return os.path.join(home, "simplexmcp", "rooms")  # noqa: PTH118
 
 
 def _wait_for(lock: int, path: str) -> None:

@@ -95,6 +95,7 @@ class Watcher:
         self._file = _identity(database.path)
         self._version = -1
         self._told: dict[int, int] = {}
+        self._last_room = 0
         self._pending = True
         self._next_look = 0.0
         self._next_beat = 0.0 if plan.beats else float("inf")
@@ -156,13 +157,14 @@ class Watcher:
             raise Ended("database_gone", f"the database {self._database.path} was removed or replaced.")
         scope = self._plan.scope
         with self._database.snapshot():
-            seen = look(self._database, scope, self._told)
+            seen = look(self._database, scope, self._told, self._last_room)
             check_look(scope, seen)
             if seen.room_id is None:
                 return False
             found = news(self._database, scope.agent, seen.room_id, self._told.get(seen.room_id, 0))
             assert found is not None  # of the same moment
             self._told[seen.room_id] = newest(self._database, seen.room_id)
+            self._last_room = seen.room_id
         line = _hit_line(scope, found)
         if self._plan.follow:
             line = _shortened(line, _LINE - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, final
 
 from simplexmcp.errors import CoreError, Refused
+from simplexmcp.terminal import printable
 from simplexmcp.tooling import Hints, ToolInfo, ToolResult
 from simplexmcp.tools import arguments as given
 from simplexmcp.tools.connect import connect
@@ -121,7 +122,7 @@ class AgentTools:
         try:
             return await do(self._kit, given.checked(model, arguments), call)
         except Refused as refused:
-            return _error(str(refused))
+            return _error(printable(str(refused)))  # a chat's name, or a word of the core, may be in it
         except CoreError as error:
             return _error(sentence(error))
 

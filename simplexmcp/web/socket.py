@@ -1,4 +1,8 @@
-"""One tab's WebSocket: text frames both ways, with bounded queues. A tab that does not read is cut off."""
+"""One tab's WebSocket: text frames both ways, with bounded queues. A tab that does not read is cut off.
+
+hypercorn inflates a compressed frame before it looks at its size, and keeps all that comes after a frame that was too
+large, until the client leaves. It has no switch for either: both are taken from it here.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import trio
+from hypercorn.protocol.ws_stream import FrameTooLargeError, WebsocketBuffer, WSStream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from wsproto.events import Message
 
     from simplexmcp.web.connection import Connection
 
@@ -72,6 +79,7 @@ class Socket:
     async def run(self, handler: Callable[[Socket], Awaitable[None]], finished: trio.Event) -> None:
         """Accept, let the handler work until one of the sides ends it, and say goodbye. `finished`: the server ends."""
         await self._receive()
+        _bound(self._send, self._connection)
         await self._send({"type": "websocket.accept"})
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._write, nursery.cancel_scope)
@@ -105,3 +113,33 @@ class Socket:
     async def _end_with(self, finished: trio.Event) -> None:
         await finished.wait()
         self.close(GOING_AWAY, "The server ended.")
+
+
+def _bound(send: Any, connection: Connection) -> None:
+    """Before a WebSocket is accepted: no compression, and an end soon after a frame that is too large."""
+    stream = send.__self__
+    assert isinstance(stream, WSStream)
+    stream.handshake.extensions = None
+    stream.buffer = _Frames(stream.buffer.max_length, connection)
+
+
+@final
+class _Frames(WebsocketBuffer):
+    """The frame that comes in. Nothing is kept of one that is too large, and its sender has a moment to read so."""
+
+    def __init__(self, max_length: int, connection: Connection) -> None:
+        super().__init__(max_length)
+        self._connection = connection
+        self._refused = False
+
+    def extend(self, event: Message[Any]) -> None:
+        try:
+            if self._refused:
+                raise FrameTooLargeError
+            super().extend(event)
+        except FrameTooLargeError:
+            if not self._refused:
+                self._refused = True
+                self.value = None
+                self._connection.scope.deadline = trio.current_time() + _LINGER
+            raise

@@ -175,6 +175,30 @@ async def test_progress_comes_before_the_answer():
         assert await client.read() == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
+async def test_an_event_that_is_no_message_is_passed_over():
+    async def odd_events(stream: trio.SocketStream, message: dict[str, Any]) -> None:
+        end = {"jsonrpc": "2.0", "id": message["id"], "result": {}}
+        text = f'data: {{"jsonrpc"\n\ndata: [1]\n\ndata: \n\ndata: {json.dumps(end)}\n\n'
+        await reply(stream, 200, STREAM, text.encode())
+
+    async with bridged() as (client, server):
+        server.answer = odd_events
+        assert await client.ask("tools/call") == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        client.nothing_more()
+
+
+async def test_a_version_that_no_header_can_hold_is_sent_in_the_form_for_it():
+    async def hello(stream: trio.SocketStream, message: dict[str, Any]) -> None:
+        body = {"jsonrpc": "2.0", "id": message["id"], "result": {"protocolVersion": "1\r\nx: y"}}
+        await reply(stream, 200, JSON, json.dumps(body).encode())
+
+    async with bridged() as (client, server):
+        server.answer = hello
+        await client.ask("initialize")
+        await client.ask("tools/list", number=2)
+        assert server.asked[1][0]["mcp-protocol-version"] == "=?base64?MQ0KeDogeQ==?="
+
+
 async def test_a_cancelled_request_closes_its_connection_and_has_no_answer():
     begun, ended = trio.Event(), trio.Event()
 

@@ -407,7 +407,7 @@ async def test_a_cancelled_start_ends_at_once(unloaded: None, tmp_path: Path, mo
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    with trio.fail_after(5), trio.CancelScope() as scope:
+    with trio.fail_after(20), trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
 
             async def cancel() -> None:

@@ -11,6 +11,7 @@ import trio
 
 from simplexmcp import messages
 from simplexmcp.core.api import count
+from tests.clocks import within
 from tests.e2e.test_flow_04_send import join_trail
 from tests.e2e.world import DEADLINE, Flow, Person, open_world
 
@@ -57,7 +58,7 @@ async def take(person: Person, ref: str, target: Path, needle: str = "") -> byte
 
 async def newest_file(person: Person, ref: str, needle: str = "") -> messages.ChatFile:
     """The newest file of a chat that somebody sent there, as soon as there is one."""
-    with trio.fail_after(DEADLINE):
+    with within(DEADLINE):
         while True:
             changed = person.changed
             items = (await person.api.get_chat(ref, count(50)))["chatItems"]
@@ -105,7 +106,7 @@ class Filing(Flow):
         return await self.newest_item(lambda item: "file" in item)
 
     async def newest_item(self, wanted: Callable[[dict[str, Any]], bool]) -> int:
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             while True:
                 shown = await self.agent.call("receive", chat=self.chat, wait=60)
                 if "cannot be reached" in shown.get("error", ""):
@@ -141,7 +142,7 @@ class Filing(Flow):
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(call)
-            with trio.fail_after(DEADLINE):
+            with within(DEADLINE):
                 while (await self.shown(item))["file"]["state"] != "receiving":
                     await trio.sleep(0.5)
             await do()

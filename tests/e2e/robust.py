@@ -16,10 +16,11 @@ import pytest
 import trio
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from simplexmcp import serve
 from simplexmcp.errors import UserError
+from tests.clocks import within
 from tests.e2e.forked import Forked
 from tests.e2e.world import DEADLINE, Agent, Lines
 from tests.fakes import TrioClock
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
 
     from simplexmcp.options import ServeOptions
     from tests.e2e.world import World
-
-
-def hurried(*args: Any, clock: trio.abc.Clock | None = None, **options: Any) -> Any:
-    """A run for a test that waits for minutes: a hundred times faster than the wall."""
-    return trio.run(*args, clock=clock or MockClock(rate=100), **options)
 
 
 def told(world: World, profile: str = "agent") -> list[str]:
@@ -76,7 +72,7 @@ def tasks() -> int:
 async def failure(options: ServeOptions, lines: Lines | None = None) -> UserError:
     """The error that ends a start; it leaves no task and no open file."""
     files, running = open_files(), tasks()
-    with pytest.raises(UserError) as caught, trio.fail_after(DEADLINE):
+    with pytest.raises(UserError) as caught, within(DEADLINE):
         await serve.serve(options, serve.Stop(), out=lines or Lines(), clock=TrioClock())
     await nothing_left(running, files)
     text = str(caught.value)

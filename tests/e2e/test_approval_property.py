@@ -25,6 +25,7 @@ from trio.testing import MockClock
 from simplexmcp.actions import Actions
 from tests.e2e.oracle import Oracle, performing
 from tests.e2e.stack import Pending, Person, Scene, open_scene
+from tests.effort import effort
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -371,7 +372,7 @@ class Approvals(RuleBasedStateMachine):
 PHASES = (Phase.generate, Phase.shrink) if os.environ.get("SHRINK") else (Phase.generate,)
 """Shrinking a failure takes minutes: SHRINK=1 asks for it."""
 
-SEEDS = int(os.environ.get("SEEDS", "7"))
+SEEDS = int(os.environ.get("SEEDS", effort(3, 20)))
 """Hypothesis varies what it has after ten examples; ten new ones each time look at more. SEEDS=200 looks for long."""
 
 

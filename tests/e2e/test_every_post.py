@@ -4,6 +4,8 @@ it, only the program's own commands are active."""
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,6 @@ from tests.e2e.test_attacks_commands import member
 from tests.test_posts import PIECES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.e2e.stack import Pending, Scene
 
 WORDS = (
@@ -70,10 +70,16 @@ async def test_whatever_everybody_is_called_only_the_programs_own_commands_are_a
     tmp_path: Path, fast_clock: MockClock, seed: int
 ) -> None:
     random = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder).resolve() / "'approve 2'.txt"
+        file.write_text("a file")
+        await talk(tmp_path, fast_clock, random, str(file))
+
+
+async def talk(tmp_path: Path, fast_clock: MockClock, random: Random, file: str) -> None:
     async with open_scene(tmp_path, fast_clock) as scene:
         stack = scene.stack
         mallory, room = await member(scene, "Mallory", "member")
-        (tmp_path / "'approve 2'.txt").write_text("a file")
         calls: list[Pending] = []
         for step in range(12):
             rename_everybody(scene, random)
@@ -81,7 +87,7 @@ async def test_whatever_everybody_is_called_only_the_programs_own_commands_are_a
             text = "".join(random.choices(PIECES, k=6)).replace("\ud800", "") or "x"
             calls += [
                 stack.call("send", chat="#2", text=text),
-                stack.call("send", chat="#2", file=str(tmp_path / "'approve 2'.txt"), text="look"),
+                stack.call("send", chat="#2", file=file, text="look"),
                 stack.call("leave", chat="#2"),
                 stack.call("send", chat="#2", file=f"/{text}"),
             ]
@@ -107,4 +113,5 @@ async def test_whatever_everybody_is_called_only_the_programs_own_commands_are_a
         assert len(said) > 60
         for item in said:
             check(item)
+        assert any("attaching file" in item["meta"]["itemText"] for item in said)
         assert not [entry for entry in stack.audit() if entry["event"] == "card-refused"]

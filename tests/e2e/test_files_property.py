@@ -15,6 +15,7 @@ import trio
 
 from tests.e2e.filing import filing
 from tests.e2e.robust import told
+from tests.effort import effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +94,7 @@ def a_word(chance: random.Random, chat: str, waiting: list[int]) -> str:
     return chance.choices(forms, (4, 2, 2, 2, 4, 5, 3, 1, 1))[0]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(effort(3, 12)))
 async def test_s33_no_file_comes_or_goes_without_a_word_for_it(
     tmp_path: Path, record_property: Callable[[str, int], None], seed: int
 ) -> None:

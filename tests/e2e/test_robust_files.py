@@ -14,6 +14,7 @@ from mcp import MCPError
 
 from simplexmcp.core.api import count
 from simplexmcp.files.names import shown_size
+from tests.clocks import within
 from tests.e2e.filing import REPORT, Filing, filing, newest_file, picture, take
 from tests.e2e.robust import Cable, told
 from tests.e2e.test_flow_04_send import join_trail
@@ -118,7 +119,7 @@ async def test_a_download_that_ends_while_no_server_runs_is_there_after_the_appr
         async with again.agent() as agent:
             shown = (await agent.call("history", chat=chat))["messages"]
             assert next(m for m in shown if m["item"] == item)["file"]["state"] in ("received", "receiving")
-            with trio.fail_after(DEADLINE):
+            with within(DEADLINE):
                 while (result := await agent.call("download", chat=chat, item=item, wait=0)).get("status") != "known":
                     await trio.sleep(1)
             assert Path(result["path"]).read_bytes() == REPORT

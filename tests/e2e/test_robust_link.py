@@ -16,7 +16,8 @@ from simplexmcp.errors import UserError
 from simplexmcp.sandbox.driver import trio_clock
 from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_network
-from tests.e2e.robust import Cable, hurried, told
+from tests.clocks import within
+from tests.e2e.robust import Cable, told
 from tests.e2e.test_flow_04_send import join_trail
 from tests.e2e.world import DEADLINE, Lines, open_world
 from tests.fakes import TrioClock
@@ -63,7 +64,7 @@ async def approving(flow: Flow) -> None:
 
 async def patiently(flow: Flow, tool: str, **arguments: Any) -> dict[str, Any]:
     """A call, again while the core cannot be reached."""
-    with trio.fail_after(DEADLINE):
+    with within(DEADLINE):
         while "cannot be reached" in (result := await flow.agent.call(tool, **arguments)).get("error", ""):
             await trio.sleep(0.2)
     return result
@@ -71,7 +72,7 @@ async def patiently(flow: Flow, tool: str, **arguments: Any) -> dict[str, Any]:
 
 async def until_back(flow: Flow, times: int = 1) -> None:
     """Wait until the link came back so often."""
-    with trio.fail_after(DEADLINE):
+    with within(DEADLINE):
         while flow.server.lines.all.count(BACK) < times:
             await trio.sleep(0.05)
 
@@ -100,7 +101,7 @@ async def test_each_message_reaches_the_agent_exactly_once_and_in_order_whenever
                     assert "link" in result["error"] or "cannot be reached" in result["error"]
                     await trio.sleep(0.2)
 
-        with trio.fail_after(DEADLINE * 2):
+        with within(DEADLINE * 2):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(speak)
                 nursery.start_soon(cutting, cable, chance, 8)
@@ -127,7 +128,7 @@ async def test_each_approved_send_goes_out_at_most_once_and_its_result_is_the_tr
         if standing:
             await flow.tap(f"approve {chat} all")
             await flow.card("Approved for")
-        with trio.fail_after(DEADLINE * 2):
+        with within(DEADLINE * 2):
             async with trio.open_nursery() as helpers:
                 if not standing:
                     helpers.start_soon(approving, flow)
@@ -237,7 +238,7 @@ async def test_a_core_with_another_database_ends_the_server_and_is_not_touched(t
                 )
             errors.append(str(caught.value))
 
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             async with trio.open_nursery() as running:
                 running.start_soon(run)
                 await ready.wait()
@@ -249,7 +250,6 @@ async def test_a_core_with_another_database_ends_the_server_and_is_not_touched(t
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.trio(run=hurried)
 async def test_another_client_at_the_port_is_told_to_the_person_and_what_it_took_is_read_when_it_goes(
     tmp_path: Path,
 ) -> None:

@@ -125,3 +125,28 @@ async def test_a_stop_in_the_middle_of_the_start_closes_the_library(
             await serve.serve(world.options(core="native"), stop)
         await nothing_left(running, files)
         assert there.calls == ["migrate", "/version", "/user", "/_stop", "close"]
+
+
+def listening() -> set[int]:
+    """The TCP ports on which this process listens."""
+    ours = {str(what) for what in open_files().values()}
+    rows = [
+        row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/self/net/{name}").read_text().split("\n")[1:]
+    ]
+    return {
+        int(row[1].rpartition(":")[2], 16) for row in rows if row and row[3] == "0A" and f"socket:[{row[9]}]" in ours
+    }
+
+
+async def test_with_the_library_there_is_no_port_to_the_core(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_world(tmp_path) as world:
+        await native(world, library, monkeypatch)
+        before = listening()
+        async with world.flow(core="native") as flow:
+            url = (tmp_path / "data" / "server.json").read_text()
+            ports = listening() - before
+            assert len(ports) == 1
+            assert json.loads(url)["port"] in ports
+            assert flow.server is not None

@@ -24,6 +24,7 @@ from simplexmcp.options import ServeOptions
 from simplexmcp.sandbox.driver import trio_clock
 from simplexmcp.sandbox.network import Network
 from simplexmcp.sandbox.server import serve_network
+from tests.clocks import within
 from tests.fakes import TrioClock
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Lines:
 
     async def see(self, needle: str) -> str:
         """The first line with this text."""
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             while True:
                 for line in self.all:
                     if needle in line:
@@ -83,7 +84,7 @@ class Person:
 
     async def wait(self, wanted: Callable[[dict[str, Any]], Any]) -> Any:
         """The first event of which `wanted` makes something true; that."""
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             seen = 0
             while True:
                 for event in self.events[seen:]:
@@ -113,7 +114,7 @@ class Person:
 
     async def see(self, ref: str, needle: str) -> str:
         """The whole text of the first message with this text in it, new or edited."""
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             while True:
                 changed = self._changed
                 for text in await self.texts(ref):
@@ -190,7 +191,7 @@ class Server:
     async def end(self) -> None:
         """Stop as one Ctrl-C does, and wait."""
         self.stop.asked.set()
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             await self.ended.wait()
 
     @asynccontextmanager
@@ -239,7 +240,7 @@ class World:
                 server.ended.set()
 
         self.nursery.start_soon(run)
-        with trio.fail_after(DEADLINE):
+        with within(DEADLINE):
             await ready.wait()
         return server
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import trio
-from trio.testing import MockClock
 
+from tests.clocks import run_skipping
 from tests.files.scene import Scene, open_scene
 
 if TYPE_CHECKING:
@@ -19,12 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A clock fixture would have to be named by each test: pytest-trio looks at a test's own arguments only.
     for item in items:
         if {"scene", "direct"} & set(getattr(item, "fixturenames", ())) and "/files/" in str(item.path):
-            item.add_marker(pytest.mark.trio(run=_patient), append=False)
-
-
-def _patient(*args: Any, clock: trio.abc.Clock | None = None, **options: Any) -> Any:
-    # Time jumps when nothing happened for a moment: the disk is worked on in threads, which take real time.
-    return trio.run(*args, clock=clock or MockClock(autojump_threshold=0.01), **options)
+            item.add_marker(pytest.mark.trio(run=run_skipping), append=False)
 
 
 @pytest.fixture(params=[False, True], ids=["direct", "group"])

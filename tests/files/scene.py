@@ -17,6 +17,7 @@ from simplexmcp.core.link import LINK_DOWN
 from simplexmcp.files.downloads import Downloads
 from simplexmcp.files.folders import Folders
 from simplexmcp.sandbox.link import open_sandbox
+from tests.clocks import IDLE
 from tests.tools.simulated import Person
 
 if TYPE_CHECKING:
@@ -137,11 +138,11 @@ def quickly() -> Iterator[None]:
     """While nothing works in a thread, time need not wait for it."""
     clock = current_clock()
     assert isinstance(clock, MockClock)
-    patience, clock.autojump_threshold = clock.autojump_threshold, 0.0
+    clock.autojump_threshold = 0.0
     try:
         yield
     finally:
-        clock.autojump_threshold = patience
+        clock.autojump_threshold = IDLE
 
 
 class _Heard:

@@ -12,10 +12,10 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
 from simplexmcp.errors import CoreError, Refused
 from simplexmcp.sandbox.relay import OTHER_SERVER
+from tests.clocks import run_skipping
 from tests.files.scene import Scene, open_scene
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ async def _live(happenings: list[str | float], *, group: bool, unknown: bool) ->
                 await _happen(takers, what, number)
             scene.network.files.resume("agent")
             await trio.sleep(60 * 60)
-            # The clock jumps over a thread that takes its time.
             with trio.move_on_after(600):
                 while takers.waiting or scene.downloads._receiving:
                     await trio.sleep(1)
@@ -122,7 +121,7 @@ def test_everybody_gets_the_file_or_a_reason(happenings: list[str | float], grou
     async def run() -> None:
         await _live(happenings, group=group, unknown=unknown)
 
-    trio.run(run, clock=MockClock(autojump_threshold=0.003))
+    run_skipping(run)
 
 
 @pytest.mark.parametrize("steps", range(0, 60, 6))

@@ -110,7 +110,7 @@ def test_a_failed_upload_without_its_message_is_told_by_the_chat_that_is_known(d
     failed = event("sndFileError", copy, errorMessage="no")
     del failed["chatItem_"]
     desk.uploads.on_event(failed)
-    assert desk.told == ["The file `trail.jpg` in #15 was not sent: `no`."]
+    assert desk.told == ["The file `trail.jpg` in chat (#15) was not sent: `no`."]
 
 
 def test_success_and_cancelling_are_not_told(desk: Desk):

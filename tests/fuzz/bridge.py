@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -26,10 +27,14 @@ _TOGETHER = 25
 """Lines between two looks whether it serves."""
 _OWN = 10_000_000
 _ANSWERS = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
-    b'{"jsonrpc":"2.0","id":1,"result":{}}',
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    b'2b\r\nid: 1\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n\r\n0\r\n\r\n',
+    (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+        b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    ),
+    (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        b'2b\r\nid: 1\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n\r\n0\r\n\r\n'
+    ),
     b"HTTP/1.1 503 Busy\r\ncontent-length: 2\r\n\r\n{}",
 )
 
@@ -68,11 +73,9 @@ class _OddServer:
     async def serve(self, stream: trio.SocketStream) -> None:
         assert self.random is not None
         answer = damaged(self.random, self.random.choice(_ANSWERS))
-        try:
+        with suppress(trio.BrokenResourceError):  # it has left
             await stream.receive_some(65536)
             await stream.send_all(answer)
-        except trio.BrokenResourceError:
-            pass  # it has left
         await trio.aclose_forcefully(stream)
 
 

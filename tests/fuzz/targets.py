@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import trio
 from trio.testing import MockClock
 
+from tests.fuzz.bridge import bridge
 from tests.fuzz.budget import memory, replayable
 from tests.fuzz.http import http, page
 from tests.fuzz.link import link
 from tests.fuzz.readers import readers
 from tests.fuzz.rooms import lines
 from tests.fuzz.server import answers, events
+from tests.fuzz.viewer import viewer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,6 +25,7 @@ __all__ = ["TARGETS", "run"]
 
 TARGETS: dict[str, Callable[[Budget], Awaitable[None]]] = {
     "readers": readers, "link": link, "events": events, "answers": answers, "http": http, "page": page, "lines": lines,
+    "viewer": viewer, "bridge": bridge,
 }  # fmt: skip
 
 _CLOCKS: dict[str, Callable[[], MockClock]] = {

@@ -20,7 +20,10 @@ from tests.fuzz.targets import TARGETS, run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INPUTS = {"readers": 1_500, "link": 600, "events": 120, "answers": 50, "http": 120, "page": 100, "lines": 1_500}
+INPUTS = {
+    "readers": 500, "link": 250, "events": 50, "answers": 25, "http": 60, "page": 50, "lines": 600,
+    "viewer": 70, "bridge": 150,
+}  # fmt: skip
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 GROWTH = 128 * 2**20
 """Bytes: more than the recordings and a server take, less than what one kept input in a thousand would."""

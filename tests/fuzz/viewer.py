@@ -24,8 +24,8 @@ _TOGETHER = 25
 _READS = ("rooms", "room", "room-exists", "messages", "me", "search", "around", "nothing")
 _WRITES = ("join", "leave", "read", "post", "delete-room", "nothing")
 _FIELDS: dict[str, Any] = {
-    "room": 2, "id": 2, "name": "Ann", "body": "hello", "reply_to_seq": 1, "seq": 1, "q": "word", "limit": 5, "after": 0,
-    "before": 9, "confirm": True,
+    "room": 2, "id": 2, "name": "Ann", "body": "hello", "reply_to_seq": 1, "seq": 1, "q": "word", "limit": 5,
+    "after": 0, "before": 9, "confirm": True,
 }  # fmt: skip
 _TEXTS = (
     "", "0", "-1", "1.5", "1e3", "nan", "inf", "9" * 400, "٣", "\0", "\ud800", '"', "NEAR(", "a*", "col:x", "Ann",

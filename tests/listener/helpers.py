@@ -58,7 +58,7 @@ class FakeTools:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Returns when the condition holds; fails after 5 s of the test's clock."""
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while not condition():
                 self._changed = trio.Event()
                 await self._changed.wait()
@@ -210,7 +210,7 @@ class Client:
 
     async def reply(self) -> Reply:
         """The whole response, within 5 s of the test's clock."""
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             status, headers = await self.begin()
             body = b""
             while chunk := await self.chunk():
@@ -241,7 +241,7 @@ def living() -> int:
 
 async def until_living(tasks: int) -> None:
     """Returns when no more than `tasks` are left (within 5 s)."""
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         while living() > tasks:
             await trio.testing.wait_all_tasks_blocked()
 

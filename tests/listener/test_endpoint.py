@@ -281,7 +281,7 @@ async def test_requests_that_come_in_one_packet_are_answered_in_their_order() ->
             request += f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body
         await client.stream.send_all(request)
         seen = b""
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while seen.count(b'"isError"') < 3:
                 seen += await client.stream.receive_some(65536)
         assert seen.index(b'"id":1') < seen.index(b'"id":2') < seen.index(b'"id":3')

@@ -283,7 +283,7 @@ async def test_while_a_refusal_is_sent_the_body_runs_on() -> None:
     sent: list[dict[str, Any]] = []
     room = trio.Event()
     request = Request({}, {}, b"", receive, send, None)  # type: ignore[arg-type]
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         await drain(request, 401, "no", [])
     assert [message.get("more_body") for message in sent] == [None, True, False]
     assert sent[0]["status"] == 401
@@ -303,11 +303,11 @@ async def test_bodies_of_all_clients_together_are_bounded() -> None:
         head = "".join(f"{name}: {value}\r\n" for name, value in slow.head(content_length="2000"))
         await slow.stream.send_all(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + b" " * 980)
         await server.tools.until(lambda: True)
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while await status_of(other) == 200:
                 await trio.lowlevel.checkpoint()
         await trio.aclose_forcefully(slow.stream)
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while await status_of(other) != 200:
                 await trio.lowlevel.checkpoint()
 
@@ -341,7 +341,7 @@ async def test_http_2_by_prior_knowledge_is_refused() -> None:
         )
         connection.send_data(1, PING, end_stream=True)
         await client.stream.send_all(connection.data_to_send())
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while True:
                 for event in connection.receive_data(await client.stream.receive_some(65536)):
                     if isinstance(event, h2.events.ResponseReceived):
@@ -386,7 +386,7 @@ async def test_more_connections_than_allowed_are_turned_away_with_an_answer() ->
         async with server.client() as three:
             assert (await three.begin_of(b"GET"))[0] == 503
         await trio.aclose_forcefully(two.stream)
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             while True:
                 async with server.client() as again:
                     try:

@@ -82,7 +82,7 @@ async def test_finished_without_calls_it_returns_at_once_and_the_port_is_free() 
         closing.refuse("The agent is stopping.")
         assert True is await closing.drained(1)
         closing.finish("stopped")
-        with trio.fail_after(1):
+        with trio.fail_after(20):
             assert await client.closed()
     await trio.aclose_forcefully(client.stream)
     closing = Closing()
@@ -111,7 +111,7 @@ async def test_while_closing_open_calls_end_with_their_result_and_new_ones_are_r
         reply = await held.reply()
         assert reply.message["result"]["structuredContent"] == {"status": "cancelled"}
         assert tools.settled == ["send"]
-        with trio.fail_after(1):
+        with trio.fail_after(20):
             await running.ended.wait()
 
 
@@ -145,7 +145,7 @@ async def test_finished_each_call_that_is_still_open_reads_why(generation: str, 
             message = json.loads((await held.chunk()).partition(b"data: ")[2])
         assert message == {"jsonrpc": "2.0", "id": 4, "error": {"code": -32800, "message": "The server is stopping."}}
         assert tools.cancelled == ["send"]
-        with trio.fail_after(1):
+        with trio.fail_after(20):
             await running.ended.wait()
 
 
@@ -204,14 +204,14 @@ async def test_a_client_that_does_not_read_delays_the_end_by_the_grace_only() ->
     async with listening(tools, limits=Limits(grace=0.2)) as running, running.client() as client:
         await blocked(client, tools)
         running.closing.finish("bye")
-        with trio.fail_after(2):
+        with trio.fail_after(20):
             await running.ended.wait()
 
 
 async def test_cancelled_it_leaves_at_once_even_when_a_client_does_not_read() -> None:
     tools = FakeTools({"send": talk})
     tasks = living()
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         async with listening(tools) as running, running.client() as client:
             await blocked(client, tools)
             start = trio.current_time()
@@ -234,13 +234,13 @@ async def test_a_result_that_is_not_read_delays_the_end_by_the_grace_only_and_no
         assert not running.ended.is_set()
         with pytest.raises(OSError, match="failed"):
             await running.connect()
-        with trio.fail_after(2):
+        with trio.fail_after(20):
             await running.ended.wait()
 
 
 async def test_cancelled_it_leaves_at_once_even_when_a_result_is_not_read() -> None:
     tasks = living()
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         async with listening(FakeTools({"send": large})) as running, running.client() as client:
             client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             await client.call("send")
@@ -319,8 +319,8 @@ async def test_answers_leave_in_one_packet() -> None:
 async def pair() -> AsyncIterator[tuple[Connection, socket.socket]]:
     """A connection and the client's end of it."""
     left, right = socket.socketpair()
-    right.settimeout(5)
-    with right, trio.fail_after(5):
+    right.settimeout(20)
+    with right, trio.fail_after(20):
         async with trio.SocketStream(trio.socket.from_stdlib_socket(left)) as stream:
             yield Connection(stream), right
 
@@ -388,7 +388,7 @@ async def test_a_defect_on_one_connection_is_logged_and_ends_only_that(
 async def test_a_closing_finished_before_the_start_ends_the_listener_at_its_start() -> None:
     closing = Closing()
     closing.finish("never mind")
-    with trio.fail_after(2):
+    with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             await nursery.start(server(FakeTools(), closing))
     assert True is await closing.drained(0)

@@ -116,6 +116,17 @@ async def test_a_card_shows_the_picture_that_the_agent_wants_to_send(tmp_path: P
         await bob.wait(lambda event: event["type"] == "newChatItems" and "file" in event["chatItems"][0]["chatItem"])
 
 
+async def test_after_joining_the_owner_can_write_at_once(tmp_path: Path, browser: Browser) -> None:
+    async with open_owned(tmp_path, browser) as stage:
+        await stage.owner.until("return document.activeElement === document.querySelector('#text')")
+        ringed = """
+          const heading = document.querySelector("#chat-name");
+          heading.focus({ focusVisible: true });
+          return [heading.matches(":focus-visible"), getComputedStyle(heading).outlineStyle];
+        """
+        assert await stage.owner.js(ringed) == [True, "none"]
+
+
 async def test_the_menu_of_the_control_chat_sends_commands_or_fills_them_in(tmp_path: Path, browser: Browser) -> None:
     async with open_owned(tmp_path, browser) as stage:
         owner = stage.owner

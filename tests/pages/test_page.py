@@ -70,6 +70,18 @@ async def test_names_and_texts_of_others_stay_text_and_nothing_in_them_can_be_ta
         assert await ann.overflow() == []
 
 
+async def test_until_the_server_answers_the_page_says_that_it_connects(tmp_path: Path, browser: Browser) -> None:
+    silent = {"source": "window.WebSocket = class { constructor(url) { window.asked = url; } };"}
+    async with open_phone(tmp_path, browser) as stage:
+        tab = await browser.tab(stage.phone.url())
+        await tab.see("dialog", "Who are you?")
+        assert not await tab.js("return document.querySelector('#connecting').checkVisibility()")
+        await tab.do(lambda driver: driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", silent))
+        await tab.do(lambda driver: driver.refresh())
+        assert await tab.see("#connecting", "Connecting to the simulation")
+        assert await tab.js("return window.asked")
+
+
 async def test_a_link_in_a_message_is_text_with_a_button_that_copies_it(tmp_path: Path, browser: Browser) -> None:
     async with open_phone(tmp_path, browser) as stage, stage.world.person("Eve") as eve:
         ann = await stage.somebody("Ann")

@@ -52,6 +52,8 @@ async def test_two_tabs_are_two_people_who_write_to_each_other(tmp_path: Path, b
         await choose(ben, ".item:not(.mine)", "Reply")
         await write(ben, "Yes, @Ann, at *seven*")
         assert "Shall we go?" in await ann.see(".quote", "you")
+        style = "const s = getComputedStyle(document.querySelector('.quote')); return s.borderInlineStartWidth"
+        assert await ann.js(style) not in ("0px", "1px")
         assert await ann.see(".item.me .mention.me", "@")
         assert await ann.see(".text b", "seven")
 
@@ -69,6 +71,11 @@ async def test_unread_messages_are_counted_until_the_chat_is_open(tmp_path: Path
         await ben.see("#write")
         await write(ben, "hello")
         await write(ben, "are you there?")
+        # The day stands above the message and above what belongs to it.
+        tops = "arguments[0].map((each) => document.querySelector(each).getBoundingClientRect().top)"
+        first = ["[data-day] .bubble", "[data-day] .more"]
+        bubble, more = await ben.js(f"return {tops}", first)
+        assert abs(bubble - more) < 20
         await ann.see("#chats .count", "2")
         assert await ann.until("return document.title.startsWith('(2) Ann')")
         await ann.click("#chats button", "Ben")
@@ -210,6 +217,25 @@ async def test_a_quote_leads_to_its_message_however_old_and_there_is_a_way_back(
         await ann.until(
             "const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 2"
         )
+
+
+async def test_an_invitation_of_a_contact_to_a_group_is_accepted(tmp_path: Path, browser: Browser) -> None:
+    async with open_phone(tmp_path, browser) as stage, stage.world.person("Eve") as eve:
+        ann = await stage.somebody("Ann")
+        await ann.click("button", "Join by link")
+        await ann.type("#dialog-input", await eve.make_address())
+        await ann.click("dialog button", "Connect")
+        contact = await eve.contact()
+        group, _ = await eve.make_group("Trail")
+        await eve.api.link.send(f"/_add {group} {contact[1:]} member")
+        await ann.see(".event", "Eve invites you to the group Trail as member")
+        await ann.click("#chats button:has(.square)", "Trail")
+        await ann.see("#why", "You have not joined yet.")
+        await ann.click("#accept", "Join")
+        await ann.see("#chat-about", "2 members")
+        assert await ann.until("return document.activeElement === document.querySelector('#text')")
+        await write(ann, "Here I am")
+        assert await eve.see(group, "Here I am")
 
 
 async def test_who_leaves_a_group_can_read_it_and_delete_it(tmp_path: Path, browser: Browser) -> None:

@@ -36,7 +36,7 @@ class Browser:
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
         self.http.headers["cookie"] = self.cookie
 
-    async def upload(self, name: str, content: bytes) -> dict[str, Any]:
+    async def upload(self, name: str, content: bytes | AsyncIterator[bytes]) -> dict[str, Any]:
         answer = await self.http.post(f"/upload?name={name}", content=content, headers={"origin": self.origin})
         found = answer.json()
         if answer.status_code != 200:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from simplexmcp.core.api import ChatApi
 from simplexmcp.phone import files
@@ -13,9 +14,8 @@ from tests.phone.tabs import RefusedError
 from tests.phone.world import group, pair, phone, png
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import trio
 
 
 async def test_a_file_goes_from_one_person_to_another_with_its_progress() -> None:
@@ -88,11 +88,36 @@ async def test_an_upload_is_taken_once_but_kept_when_its_message_is_refused() ->
             await ann.ask("send", chat=ref, text="", upload=uploaded)
 
 
-async def test_uploads_that_nobody_sends_are_bounded_and_dropped(mock_clock: trio.testing.MockClock) -> None:
-    async with phone() as world:
+async def test_uploads_that_come_at_once_are_bounded() -> None:
+    async with phone() as world, trio.open_nursery() as nursery:
+        enough = trio.Event()
+        folder = world.network.files.place("phone") / "uploads"
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b"hello"
+            await enough.wait()
+
         for _ in range(8):
-            await world.browser.upload("a.txt", b"hello")
+            nursery.start_soon(world.browser.upload, "a.txt", slowly())
+        while not folder.exists() or len(list(folder.iterdir())) < 8:
+            await trio.sleep(0.005)
         with pytest.raises(RefusedError, match="Too many"):
+            await world.browser.upload("a.txt", b"hello")
+        enough.set()
+
+
+async def test_of_too_many_uploads_that_nobody_sends_the_oldest_gives_way() -> None:
+    async with phone() as world, world.browser.tab("Ann") as ann:
+        uploaded = [(await world.browser.upload("a.txt", b"hello"))["upload"] for _ in range(9)]
+        (ref,) = await group(ann)
+        with pytest.raises(RefusedError, match="Choose the file again"):
+            await ann.ask("send", chat=ref, text="", upload=uploaded[0])
+        await ann.ask("send", chat=ref, text="", upload=uploaded[1])
+
+
+async def test_uploads_that_nobody_sends_are_dropped(mock_clock: trio.testing.MockClock) -> None:
+    async with phone() as world:
+        for _ in range(9):
             await world.browser.upload("a.txt", b"hello")
         folder = world.network.files.place("phone") / "uploads"
         assert len(list(folder.iterdir())) == 8

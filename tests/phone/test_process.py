@@ -55,7 +55,7 @@ async def test_the_printed_address_works_and_ctrl_c_ends_the_program_at_once_wit
             process.send_signal(signal.SIGINT)
             await tab.until(lambda: tab.closed)
             assert tab.closed == (1001, "The server ended.")
-            with trio.fail_after(3):
+            with trio.fail_after(20):
                 assert await process.wait() == 0
         await browser.http.aclose()
     assert (tmp_path / "err").read_text() == ""

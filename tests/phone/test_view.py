@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import Any, get_args
 
@@ -94,8 +95,11 @@ def test_every_recorded_item_is_shown_or_left_out_by_its_kind() -> None:
         if "status" in shown:
             assert shown["mine"]
             assert shown["status"]["mark"] in get_args(Mark)
-        if shown["kind"] == "event":
-            assert item["meta"]["itemText"] in shown["parts"][0]["text"]
+        if kind == "rcvGroupInvitation":
+            assert re.fullmatch("Bob invites you to the group .+ as member", shown["parts"][0]["text"])
+        elif shown["kind"] == "event":
+            told = item["meta"]["itemText"].replace("contact deleted", "deleted this contact")
+            assert told in shown["parts"][0]["text"]
         if item["meta"].get("itemDeleted"):
             assert shown["deleted"]
             assert not shown["parts"]
@@ -317,6 +321,10 @@ def test_an_event_says_who_did_it() -> None:
     shown = item_view(event, HERE)
     assert shown is not None
     assert (shown["kind"], shown["parts"][0]["text"]) == ("event", "Alice connected")
+    event["meta"]["itemText"] = "contact deleted"
+    told = item_view(event, HERE)
+    assert told is not None
+    assert told["parts"][0]["text"] == "Alice deleted this contact"
     event["chatDir"] = {"type": "groupSnd"}
     event["meta"]["itemText"] = "changed role of Alice to owner"
     mine = item_view(event, HERE)

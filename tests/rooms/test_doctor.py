@@ -61,7 +61,9 @@ def test_a_file_that_is_no_database_is_wrong(path: Path, ask: Ask):
     path.parent.mkdir()
     path.write_text("nonsense " * 200)
     path.chmod(0o600)
-    assert "no SQLite database" in ask()["database"]["text"]
+    found = ask()["database"]
+    assert found["text"] == f"{path} is no SQLite database."
+    assert found["fix"] == "Name another file with SIMPLEXMCP_ROOMS_DB."
 
 
 def test_open_permissions_come_with_the_command_that_closes_them(path: Path, ask: Ask):

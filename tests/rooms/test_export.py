@@ -53,6 +53,12 @@ def test_lines_of_json_hold_each_message_whole(
     assert one["at"].endswith("Z")
 
 
+def test_the_room_may_stand_behind_the_options(alice: InProcess, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    alice.enter_room("a=b")
+    alice.call("post_message", content="x")
+    assert _lines(capfdbinary, "--format", "jsonl", "a=b") == _lines(capfdbinary, "a=b", "--format=jsonl")
+
+
 def test_markdown_quotes_what_was_written(
     alice: InProcess, bob: InProcess, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -134,6 +140,8 @@ def test_wrong_usage_is_one_line_and_code_2(
         (["hall", "--format", "xml"], 2),
         (["hall", "--what"], 2),
         (["hall", "--format"], 2),
+        (["hall", "more"], 2),
+        (["--format", "md"], 2),
         (["nowhere"], 1),
         (["hall", "--db", str(tmp_path / "none.db")], 1),
     ):

@@ -153,6 +153,27 @@ def test_what_was_read_is_never_told(alice: InProcess, bob: InProcess, me: str, 
     assert run("claude", CLAUDE_STOP) is None
 
 
+def test_a_helper_of_the_agent_is_told_nothing_and_takes_nothing_from_it(bob: InProcess, me: str, run: Hook):
+    bob.call("post_message", content="x", to=[me])
+    # Only inside a helper the client adds its ID; a session that itself runs as some agent has the type alone.
+    assert run("claude", CLAUDE_TOOL | {"agent_id": "a7784052ceb8a4d1a", "agent_type": "Explore"}) is None
+    assert "1 unread message" in run.context("claude", CLAUDE_TOOL | {"agent_type": "security-reviewer"})
+
+
+def test_a_server_that_its_client_started_without_the_variable_is_found(
+    alice: InProcess, bob: InProcess, path: Path, run: Hook, monkeypatch: pytest.MonkeyPatch
+):
+    # Codex hands its servers few variables, and its hooks all.
+    me = alice.enter_room().agent_id
+    bob.enter_room()
+    state = os.environ["XDG_STATE_HOME"]
+    monkeypatch.delenv("XDG_STATE_HOME")
+    sit(alice, path)
+    monkeypatch.setenv("XDG_STATE_HOME", state)
+    bob.call("post_message", content="x", to=[me])
+    assert "1 unread message" in run.context("codex", CODEX_TOOL)
+
+
 def test_telling_reads_nothing_for_the_agent(alice: InProcess, bob: InProcess, me: str, run: Hook):
     bob.call("post_message", content="x", to=[me])
     run.context("claude", CLAUDE_TOOL)
@@ -204,7 +225,7 @@ def test_the_session_of_another_client_hears_nothing_and_notes_of_dead_servers_g
     bob.call("post_message", content="x", to=[me])
     file = Path(seats.file_in("seats", f"{os.getpid()}.json"))
     note = json.loads(file.read_text())
-    file.write_text(json.dumps(note | {"client": 1}))
+    file.write_text(json.dumps(note | {"client": note["client"] + 1}))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     left = file.with_name(f"{dead.pid}.json")

@@ -44,6 +44,14 @@ def _caller(alice: InProcess, bob: InProcess, tool: str) -> InProcess:
     return bob if tool == "create_persona" else alice
 
 
+def _stored(client: InProcess) -> list[tuple[Any, ...]]:
+    # Without the sign of life, which any call gives.
+    member = "m.room_id, m.agent_id, m.joined_at, m.last_read_seq, m.left_at, m.role"
+    return [
+        tuple(row) for row in client.database.all(f"SELECT a.*, r.*, {member} FROM agents a, rooms r, memberships m")
+    ]
+
+
 @pytest.mark.parametrize(("tool", "field", "others"), STORED)
 @pytest.mark.parametrize(
     ("text", "reason"),
@@ -54,9 +62,9 @@ def test_no_stored_text_holds_a_nul_or_half_a_character(
     alice: InProcess, bob: InProcess, tool: str, field: str, others: dict[str, Any], text: str, reason: str
 ) -> None:
     client = _caller(alice, bob, tool)
-    before = [tuple(row) for row in alice.database.all("SELECT * FROM agents, rooms, memberships")]
+    before = _stored(alice)
     assert reason in client.refused(tool, **(others | {field: text}))["error"]
-    assert [tuple(row) for row in alice.database.all("SELECT * FROM agents, rooms, memberships")] == before
+    assert _stored(alice) == before
     for table in ("messages", "claims"):
         assert alice.database.value(f"SELECT count(*) FROM {table}") == 0
 
@@ -181,3 +189,23 @@ def test_a_refusal_shows_the_callers_text_only_as_json(alice: InProcess) -> None
         text.encode()
         assert "\x1b" not in text
         assert "no room" in json.loads(text)["error"]
+
+
+@pytest.mark.parametrize("stored", ["no list: {me}", "{me}", '{{"a":{me}}}', "[1,null,[{me}]]", "[" * 5000])
+def test_mentions_that_are_no_list_of_names_keep_nobody_from_reading(
+    alice: InProcess, bob: InProcess, stored: str
+) -> None:
+    me = alice.enter_room().agent_id
+    bob.enter_room()
+    for content in ("one", "two"):
+        bob.call("post_message", content=content, to=[me])
+    with bob.database.write():
+        junk = stored.format(me=json.dumps(me))
+        bob.database.run("UPDATE messages SET mentions = ? WHERE seq = 1", junk)
+
+    assert {row["agent_id"] for row in alice.call("pending_work")["pending"]} == {me}
+    assert alice.call("my_mentions")["messages"][-1]["content"] == "two"
+    assert alice.call("get_message", seq=1)["to"] in (None, [])
+    assert len(alice.call("read_history")["messages"]) == 2
+    assert alice.call("post_message", content="x", crossed_preview_chars=9)["crossed"] == 2
+    assert [message["content"] for message in alice.call("catch_up")["messages"]] == ["one", "two"]

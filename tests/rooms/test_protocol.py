@@ -117,6 +117,22 @@ def test_a_line_that_is_no_request_is_answered_with_what_is_wrong(line: bytes, c
     assert json.loads(answer)["error"]["code"] == code
 
 
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", 7),
+        (b'{ "jsonrpc": "2.0", "id": 8, "method": "m", "params": {"a": ' + b"1" * 5000 + b"}}", 8),
+        (b'{"method":"m","params":{"a":NaN,"text":""id":3"},"jsonrpc":"2.0","id":9}\r', 9),
+        (b'{"method":"m","params":{"jsonrpc":"2.0","id":3,"a":NaN}}', None),
+        (b'{"jsonrpc":"2.0","id":1234567890123456,"params":{"a":NaN}}', None),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_answered_by_its_id(line: bytes, key: int | None):
+    answer = decode(line)
+    assert isinstance(answer, str)
+    assert json.loads(answer)["id"] == key
+
+
 def test_a_notification_is_never_answered(runtime: Runtime):
     used: list[Any] = []
     talk = session(runtime, lambda _runtime, arguments: used.append(arguments) or {})
@@ -145,6 +161,14 @@ def test_the_instructions_name_the_way_in_within_a_paragraph(runtime: Runtime):
     for name in ("create_persona", "resume_persona", "list_rooms", "join_room", "catch_up", "my_mentions"):
         assert name in text
     assert len(text) < 650
+
+
+def test_the_instructions_name_the_short_way_where_it_is_offered(runtime: Runtime):
+    for reference, offered in ((False, True), (True, False)):
+        talk = Session(runtime, tools(Settings(":memory:", reference_tools=reference)))
+        text = ask(talk, "initialize")["result"]["instructions"]
+        assert ("enter puts you into a room" in text) is offered
+        assert "{" not in text
 
 
 def test_a_request_of_the_newest_revision_needs_no_handshake(runtime: Runtime):

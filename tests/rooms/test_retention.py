@@ -141,6 +141,12 @@ def test_a_failure_to_delete_does_not_fail_the_post(alice: InProcess, monkeypatc
     assert _kept(alice) == (1, 6)
 
 
+def test_the_room_may_stand_behind_the_options(alice: InProcess, capfd: pytest.CaptureFixture[str]) -> None:
+    alice.enter_room()
+    assert _said(capfd, "--keep-last", "5", "hall")[0] == 'Room "hall" keeps the newest 5 messages.'
+    assert _said(capfd, "--off", "1") == ['Room "hall" keeps all its messages.']
+
+
 def test_wrong_usage_is_refused(alice: InProcess, capsys: pytest.CaptureFixture[str]) -> None:
     alice.enter_room()
     for words, code in (
@@ -150,6 +156,7 @@ def test_wrong_usage_is_refused(alice: InProcess, capsys: pytest.CaptureFixture[
         (["hall", "--off", "--keep-last", "1"], 2),
         (["hall", "--off", "--max-age", "1"], 2),
         (["hall", "more"], 2),
+        (["--keep-last", "1"], 2),
         (["nowhere", "--off"], 1),
     ):
         assert run(["retention", *words]) == code

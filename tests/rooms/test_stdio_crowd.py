@@ -10,6 +10,7 @@ import pytest
 
 from simplexmcp.rooms.protocol import read_result
 from tests.rooms.client import InProcess, Server
+from tests.rooms.watchers import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,8 +133,7 @@ def test_two_processes_that_drain_one_personas_backlog_share_it_out_without_gap_
             into.extend(message["content"] for message in page["messages"])
 
     def take_over() -> None:
-        while len(got[0]) < 9:
-            pass  # until the first one is in the middle of it
+        until(lambda: len(got[0]) >= 9)  # the first one is in the middle of it
         second.resume(persona)
         drain(second, got[1])
 

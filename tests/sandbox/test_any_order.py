@@ -11,6 +11,7 @@ import pytest
 
 from simplexmcp.sandbox import files, persistence
 from simplexmcp.sandbox.relay import DEFAULT_SERVER, OTHER_SERVER
+from tests.effort import effort
 from tests.sandbox.world import Person, World
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ def _whose(person: Person, member: int) -> str | None:
     return None if conn is None or conn.peer is None else conn.peer[0]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(effort(8, 50)))
 def test_every_command_is_answered_and_the_views_agree(seed: int) -> None:
     crowd = Crowd(seed)
     for _ in range(120):
@@ -316,7 +317,7 @@ def test_every_command_is_answered_and_the_views_agree(seed: int) -> None:
     json.dumps([person.events for person in crowd.people])
 
 
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 100 + effort(3, 12)))
 def test_a_restart_in_the_middle_changes_nothing(seed: int, tmp_path: Any) -> None:
     crowd = Crowd(seed)
     for _ in range(80):
@@ -327,7 +328,7 @@ def test_a_restart_in_the_middle_changes_nothing(seed: int, tmp_path: Any) -> No
     assert persistence.dump(again) == persistence.dump(crowd.world.network)
 
 
-@pytest.mark.parametrize("seed", range(300, 312))
+@pytest.mark.parametrize("seed", range(300, 300 + effort(5, 24)))
 def test_files_of_whatever_happens_to_them_end_whole_or_not_at_all(seed: int, tmp_path: Path) -> None:
     crowd = Crowd(seed, tmp_path)
     crowd.links.append(crowd.world.group(crowd.people[0], "Team", *crowd.people[1:]))

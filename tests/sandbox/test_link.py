@@ -89,7 +89,7 @@ async def test_events_that_came_while_the_link_was_down_follow_its_return(
             await link.send("/_get chats 1 count=1")
         bob.command('/_send @4 json [{"msgContent":{"type":"text","text":"hello?"}}]')
         await _next(link, "linkDown")
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             assert (await link.events.receive())["type"] == "linkUp"
         event = await _next(link, "newChatItems")
         assert event["chatItems"][0]["chatItem"]["meta"]["itemText"] == "hello?"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from simplexmcp.errors import CoreError
+from simplexmcp.errors import CoreError, Refused
 from tests.fakes import Call
 from tests.tools.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from simplexmcp.tooling import ToolResult
 
 
 async def test_the_tools_are_described_in_an_order_that_stays(tmp_path: Path) -> None:
@@ -51,6 +53,17 @@ async def test_an_error_of_the_core_is_a_result(tmp_path: Path) -> None:
         result = await world.call("list")
         assert result.is_error
         assert result.content == {"error": "The SimpleX core refused: errorStore/dBBusyError: busy."}
+
+
+async def test_a_refusal_shows_what_is_hidden_in_a_name(tmp_path: Path) -> None:
+    world = World(tmp_path)
+
+    async def refuse(*_: Any) -> ToolResult:
+        raise Refused("group \u202eTrail\n\ud800 (#15) is gone.")
+
+    async with world.running():
+        world.tools._tools["list"] = (world.tools._tools["list"][0], refuse)
+        assert (await world.use("list"))["error"] == "group <U+202E>Trail<U+000A><U+D800> (#15) is gone."
 
 
 async def test_other_profiles_of_the_core_are_not_watched(tmp_path: Path) -> None:

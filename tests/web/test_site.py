@@ -20,19 +20,30 @@ if TYPE_CHECKING:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         while not condition():
             await trio.sleep(0.005)
 
 
 async def upgraded(site: Running) -> trio.SocketStream:
     """The bare connection of a tab."""
+    stream, head = await handshake(site)
+    assert head.startswith(b"HTTP/1.1 101 ")
+    return stream
+
+
+async def handshake(site: Running, **more: str) -> tuple[trio.SocketStream, bytes]:
+    """A bare connection that asked to be a tab's, and the answer."""
     stream = await trio.open_tcp_stream("127.0.0.1", site.port)
-    headers = {"host": site.host, "origin": f"http://{site.host}", "cookie": site.cookie, **HANDSHAKE}
+    headers = {"host": site.host, "origin": f"http://{site.host}", "cookie": site.cookie, **HANDSHAKE, **more}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     await stream.send_all(f"GET /stream HTTP/1.1\r\n{lines}\r\n".encode())
-    assert (await stream.receive_some()).startswith(b"HTTP/1.1 101 ")
-    return stream
+    return stream, await stream.receive_some()
+
+
+async def send_forever(stream: trio.SocketStream) -> None:
+    while True:
+        await stream.send_all(b"x" * 65_536)
 
 
 def is_strict(reply: Reply) -> bool:
@@ -344,6 +355,23 @@ async def test_frames_that_are_no_text_or_too_large_end_the_tab_only() -> None:
         assert await other.get_message() == "/stream: still here"
 
 
+async def test_a_tab_that_goes_on_after_a_frame_that_is_too_large_is_cut_off() -> None:
+    async with running(limits=Limits(frame=1000)) as site:
+        async with await upgraded(site) as stream:
+            await stream.send_all(b"\x81\xff" + (1 << 40).to_bytes(8, "big") + b"\x00\x00\x00\x00")
+            with trio.fail_after(20), pytest.raises(trio.BrokenResourceError):
+                await send_forever(stream)
+        await until(lambda: site.got == ["left"])
+
+
+async def test_frames_are_never_compressed_so_that_a_small_one_cannot_grow() -> None:
+    async with running() as site:
+        stream, head = await handshake(site, sec_websocket_extensions="permessage-deflate")
+        async with stream:
+            assert head.startswith(b"HTTP/1.1 101 ")
+            assert b"deflate" not in head
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -363,7 +391,7 @@ async def test_bytes_that_are_no_frames_end_the_tab_only(frame: bytes, caplog: p
         async with stream:
             await stream.send_all(frame)
             await stream.send_eof()
-            with trio.fail_after(5):
+            with trio.fail_after(20):
                 try:
                     while await stream.receive_some():
                         pass
@@ -403,7 +431,7 @@ async def test_when_the_server_ends_tabs_are_told_and_it_waits_for_nobody() -> N
         idle = await trio.open_tcp_stream("127.0.0.1", site.port)
         site.end.cancel()
         assert await closing(ws) == (1001, "The server ended.")
-        with trio.fail_after(5):
+        with trio.fail_after(20):
             assert not await idle.receive_some()
         await idle.aclose()
 

@@ -30,6 +30,7 @@ export class Composer {
     byId("file").addEventListener("change", () => this.#choose());
     byId("live").addEventListener("click", () => this.#toggleLive());
     byId("commands").addEventListener("click", (event) => this.#menu(event.currentTarget));
+    byId("accept").addEventListener("click", () => this.#try(() => this.#ask("accept", { chat: this.#chat.chat })));
   }
 
   /** What the server takes. */
@@ -45,7 +46,8 @@ export class Composer {
     if (!chat) return;
     byId("write").hidden = Boolean(chat.cannot);
     byId("cannot").hidden = !chat.cannot;
-    byId("cannot").textContent = chat.cannot ?? "";
+    byId("why").textContent = chat.cannot ?? "";
+    byId("accept").hidden = !chat.join;
     byId("commands").hidden = !chat.menu.length;
     if (other) this.#put(this.#drafts.get(chat.chat) ?? "");
     this.#names.show(chat);

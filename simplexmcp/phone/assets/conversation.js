@@ -15,6 +15,7 @@ export class Conversation {
   #nodes = new Map(); // … → its element
   #newer = false; // there are newer items than those shown: they were looked up around an old one
   #atEnd = true;
+  #settling = 0;
   #top = 0; // where it was scrolled to at the last look
   #list = byId("messages");
   #area = byId("scroll");
@@ -65,15 +66,23 @@ export class Conversation {
       byId("newest").hidden = false;
       return;
     }
-    const stay = !this.#atEnd && !(isNew && item.mine);
+    this.#atEnd ||= isNew && item.mine;
     // What just came is the newest, though received messages have times of whole seconds only.
     this.#insert(item, isNew ? this.#list.lastElementChild?.dataset.order : "");
     if (before) this.#showChange(before, item);
     this.#tell(before, item, isNew);
-    this.#trim();
-    this.#tidy();
-    if (!stay) this.toEnd();
-    else if (isNew) byId("newest").hidden = false;
+    if (isNew && !this.#atEnd) byId("newest").hidden = false;
+    this.#settle();
+  }
+
+  /** Once for all that comes now: each look at the sizes costs as much as the page is long. */
+  #settle() {
+    this.#settling ||= setTimeout(() => {
+      this.#settling = 0;
+      this.#trim();
+      this.#tidy();
+      if (this.#atEnd) this.toEnd();
+    });
   }
 
   /** Items that were removed without a trace. */

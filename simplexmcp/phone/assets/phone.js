@@ -45,6 +45,7 @@ function take(frame) {
 }
 
 function lost(sentence) {
+  byId("connecting").hidden = true;
   byId("trouble").textContent = sentence;
   byId("trouble").hidden = false;
 }
@@ -54,6 +55,7 @@ const isOpen = (ref) => conversation.chat?.chat === ref;
 async function greeted(frame) {
   hello = frame;
   byId("trouble").hidden = true;
+  byId("connecting").hidden = true;
   composer.limit(frame.limits);
   showPlaces();
   const again = me?.name ?? sessionStorage.getItem(REMEMBERED);
@@ -129,6 +131,7 @@ function chatChanged(chat) {
   if (isOpen(chat.chat)) {
     conversation.chat = chat;
     showHead();
+    if (before?.cannot && !chat.cannot) nowWritable();
     if (chat.unread) void markRead();
   } else if (chat.unread > (before?.unread ?? 0)) {
     announce(`New in ${chat.name}: ${chat.last?.text ?? ""}`);
@@ -198,8 +201,16 @@ async function openChat(ref, { focus = true } = {}) {
 
 /** The focus goes where one writes; on a touch screen that would open the keyboard over the messages. */
 function focusChat() {
-  if (matchMedia("(pointer: fine)").matches && !conversation.chat.cannot) composer.focus();
+  if (!matchMedia("(pointer: coarse)").matches && !conversation.chat.cannot) composer.focus();
   else byId("chat-name").focus();
+}
+
+/** Who just joined goes on to write, unless something else was chosen meanwhile. */
+function nowWritable() {
+  const { activeElement } = document;
+  const idle = activeElement === document.body || activeElement === byId("chat-name");
+  // The button that was pressed to join is not there any more.
+  if (idle || !activeElement.checkVisibility()) focusChat();
 }
 
 function leaveChat() {
@@ -316,4 +327,5 @@ function listen() {
 }
 
 listen();
+byId("connecting").hidden = false;
 stream.open();

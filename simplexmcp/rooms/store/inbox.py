@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simplexmcp.rooms.jsontext import loads, size
+from simplexmcp.rooms.jsontext import size
 from simplexmcp.rooms.pages import FLOOR, fill, remainder
-from simplexmcp.rooms.store.messages import drafts, fetch_each
+from simplexmcp.rooms.store.messages import drafts, fetch_each, mentioned
 from simplexmcp.rooms.store.personas import disclosure
 from simplexmcp.rooms.store.reading import Request, by_urgency
 from simplexmcp.rooms.store.unread import CANDIDATE, directed_sql, needle, rooms_with_unread
@@ -138,8 +138,8 @@ def _pending(db: Database, room_id: int) -> list[dict[str, Any]]:
 
 
 def _addressees(mentions: str | None, reply_to_agent: str | None) -> frozenset[str]:
-    mentioned: list[str] = [] if mentions is None else loads(mentions)
-    return frozenset(mentioned if reply_to_agent is None else [*mentioned, reply_to_agent])
+    names = mentioned(mentions) or []
+    return frozenset(names if reply_to_agent is None else [*names, reply_to_agent])
 
 
 def _first(room_id: int, member: sqlite3.Row, message: sqlite3.Row) -> dict[str, Any]:

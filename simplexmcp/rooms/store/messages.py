@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from simplexmcp.rooms.store.database import Database
 
-__all__ = ["MESSAGE_COLUMNS", "Fetched", "crossed_page", "drafts", "fetch", "fetch_each", "is_directed"]
+__all__ = ["MESSAGE_COLUMNS", "Fetched", "crossed_page", "drafts", "fetch", "fetch_each", "is_directed", "mentioned"]
 
 # The first bound value, ?1, is how many code points of a body are read.
 MESSAGE_COLUMNS = """m.id, m.room_id, m.seq, m.agent_id, m.format, m.priority, substr(m.body, 1, ?1) AS body,
@@ -75,7 +75,17 @@ def drafts(db: Database, rows: list[sqlite3.Row]) -> list[Draft]:
 
 def is_directed(row: sqlite3.Row, agent_id: str) -> bool:
     """Whether a message mentions the persona or answers a message of it."""
-    return row["reply_to_agent"] == agent_id or (row["mentions"] is not None and agent_id in loads(row["mentions"]))
+    return row["reply_to_agent"] == agent_id or agent_id in (mentioned(row["mentions"]) or ())
+
+
+def mentioned(stored: str | None) -> list[str] | None:
+    """The IDs that a stored list of mentions holds; None without a list. What another program left there that is none
+    must not keep the message, and all that follow it, from being read."""
+    try:
+        value = None if stored is None else loads(stored)
+    except (ValueError, RecursionError):
+        return None
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else None
 
 
 def crossed_page(
@@ -154,7 +164,7 @@ def _draft(row: sqlite3.Row, parent: sqlite3.Row | None, superseded_by: int | No
     if row["priority"]:
         message["priority"] = True
     message["content"] = content
-    message["to"] = None if row["mentions"] is None else loads(row["mentions"])
+    message["to"] = mentioned(row["mentions"])
     message["reply_to"] = None if row["reply_to_seq"] is None else _reply(row["reply_to_seq"], parent)
     message["at"] = row["at"]
     message["unix"] = row["unix"]

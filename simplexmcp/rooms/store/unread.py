@@ -83,6 +83,6 @@ def needle(agent_id: str) -> str:
 
 def directed_sql(agent: str, needle: str, table: str = "messages") -> str:
     """The condition "directed at this persona"; the arguments are the names of the two bound values. The plain search
-    for the needle comes first, since reading the list costs more."""
-    return f"""({table}.reply_to_agent IS {agent} OR (instr({table}.mentions, {needle})
+    for the needle comes first, since reading the list costs more; and it must be one, whoever stored it."""
+    return f"""({table}.reply_to_agent IS {agent} OR (instr({table}.mentions, {needle}) AND json_valid({table}.mentions)
       AND EXISTS (SELECT 1 FROM json_each({table}.mentions) WHERE value = {agent})))"""
