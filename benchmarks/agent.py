@@ -35,20 +35,23 @@ _IDLE = 1  # seconds; the least that `send` takes
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds from one moment to another, and how many of them the server waited for answers of the core."""
+    """Seconds from one moment to another, and how many of them the server waited for answers of the core, and for the
+    disk."""
 
     all: float
     core: float
+    disk: float
 
     @classmethod
     def of(cls, stage: Stage, since: float, until: float) -> Taken:
         """Between two moments."""
-        return cls(until - since, stage.server.moments.waited(since, until))
+        moments = stage.server.moments
+        return cls(until - since, moments.waited(since, until), moments.synced(since, until))
 
     @property
     def server(self) -> float:
         """The server's share."""
-        return self.all - self.core
+        return self.all - self.core - self.disk
 
 
 def approve_to_send(*, quick: bool) -> Iterator[Figure]:
@@ -90,7 +93,10 @@ def _on_each_link(*waits: _Wait) -> Iterator[Figure]:
     for link in LINKS:
         for wait, taken in zip(waits, trio.run(_measure, link, waits), strict=True):
             whole = median(each.all for each in taken) * 1000
+            disk = median(each.disk for each in taken) * 1000
             note = f"over {wait.rounds} rounds, without waiting for the core's answers (with it {whole:.3g} ms)"
+            if disk:
+                note += f", nor for the disk to keep what was decided ({disk:.3g} ms of that)"
             values = [each.server * 1000 for each in taken]
             yield _figure(f"{wait.name}, {link}", "ms", values, wait.bar_ms, note)
 
@@ -124,7 +130,7 @@ async def _replies(stage: Stage, number: int) -> Taken:
     await stage.bob.see(text)
     stage.bob.say(stage.group, f"Answer {number}.")
     taken = await _result_with(stage, "responses", f"Answer {number}.")
-    return Taken(taken.all - _IDLE, taken.core)
+    return Taken(taken.all - _IDLE, taken.core, taken.disk)
 
 
 async def _result_with(stage: Stage, field: str, text: str) -> Taken:

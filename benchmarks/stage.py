@@ -258,13 +258,14 @@ async def _in_this_process(core: StampedCore, data: Path) -> AsyncIterator[list[
             yield OpenedCore(SandboxLink(core.network, core, nursery))
             nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
-        with patch.object(serve, "open_core", open_core):
-            nursery.start_soon(lambda: serve.serve(options, stop, out=lines.append, on_ready=lambda _: ready.set()))
-            with trio.fail_after(_PATIENCE):
-                await ready.wait()
-        yield lines
-        stop.asked.set()
+    with core.moments.watching_the_disk():
+        async with trio.open_nursery() as nursery:
+            with patch.object(serve, "open_core", open_core):
+                nursery.start_soon(lambda: serve.serve(options, stop, out=lines.append, on_ready=lambda _: ready.set()))
+                with trio.fail_after(_PATIENCE):
+                    await ready.wait()
+            yield lines
+            stop.asked.set()
 
 
 @asynccontextmanager

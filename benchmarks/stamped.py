@@ -1,5 +1,6 @@
 """`python -m benchmarks.stamped FILE ARGUMENT…`: `simplexmcp ARGUMENT…`, unchanged but for a note of each message that
-passes its WebSocket: a line `SECONDS in|out MESSAGE` in FILE, with the moment at the socket, by `perf_counter`."""
+passes its WebSocket: a line `SECONDS in|out MESSAGE` in FILE, with the moment at the socket, by `perf_counter`. A line
+`SECONDS disk SECONDS` says when the disk was told to keep a file, and how long that took."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ def stamp(path: str) -> None:
     complete: deque[float] = deque()
     write = trio.SocketStream.send_all
     receive, handle = trio.SocketStream.receive_some, WebSocketConnection._handle_message_event  # noqa: SLF001
+    sync = os.fsync
     get, send = WebSocketConnection.get_message, WebSocketConnection.send_message
 
     def note(at: float, way: str, message: str | bytes) -> None:
@@ -57,6 +59,12 @@ def stamp(path: str) -> None:
         await send(self, message)
         note(last_write[self._stream], "out", message)
 
+    def fsync(fd: int) -> None:
+        began = time.perf_counter()
+        sync(fd)
+        note(began, "disk", f"{time.perf_counter() - began:.6f}")
+
+    os.fsync = fsync  # type: ignore[assignment]
     for owner, replacement in (
         (trio.SocketStream, receive_some),
         (trio.SocketStream, send_all),

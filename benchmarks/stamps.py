@@ -7,7 +7,9 @@ socket (`stamped`): so neither the sandbox nor its side of the WebSocket counts 
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from simplexmcp.sandbox.core import SimulatedCore
 from simplexmcp.sandbox.state import CoreState
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from simplexmcp.sandbox.network import Network
@@ -35,10 +38,12 @@ class Command:
 
 @dataclass
 class Moments:
-    """When the server read events, wrote commands and read their answers."""
+    """When the server read events, wrote commands and read their answers, and from when to when it had the disk keep a
+    file."""
 
     events: list[tuple[float, list[str]]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    syncs: list[tuple[float, float]] = field(default_factory=list)
 
     def told(self, text: str) -> float:
         """When the last message with this text was read."""
@@ -50,12 +55,34 @@ class Moments:
 
     def waited(self, since: float, until: float) -> float:
         """Seconds between two moments in which the server waited for answers that it read meanwhile."""
-        waited, free = 0.0, since
-        for each in self.commands:
-            if each.left >= since and 0.0 < each.answered <= until:
-                waited += max(0.0, each.answered - max(each.left, free))
-                free = max(free, each.answered)
-        return waited
+        return _length(self._waits(since, until))
+
+    def synced(self, since: float, until: float) -> float:
+        """Seconds between two moments in which the server waited for the disk alone."""
+        waits = self._waits(since, until)
+        syncs = [(began, end) for began, end in self.syncs if since <= began and end <= until]
+        return _length(waits + syncs) - _length(waits)
+
+    def _waits(self, since: float, until: float) -> list[tuple[float, float]]:
+        return [
+            (each.left, each.answered) for each in self.commands if each.left >= since and 0.0 < each.answered <= until
+        ]
+
+    @contextmanager
+    def watching_the_disk(self) -> Generator[None]:
+        """Take the moments of this process, too, which the server runs in."""
+        sync = os.fsync
+
+        def fsync(fd: int) -> None:
+            began = time.perf_counter()
+            sync(fd)
+            self.syncs.append((began, time.perf_counter()))
+
+        os.fsync = fsync  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            os.fsync = sync
 
 
 class StampedCore(SimulatedCore):
@@ -91,8 +118,11 @@ class StampedProcess:
         with self._log.open("rb") as file:
             file.seek(self._read)
             for line in file:
-                at, way, frame = line.decode().split(" ", 2)
-                self._take(float(at), way, json.loads(frame))
+                at, way, text = line.decode().split(" ", 2)
+                if way == "disk":
+                    self._moments.syncs.append((float(at), float(at) + float(text)))
+                else:
+                    self._take(float(at), way, json.loads(text))
                 self._read += len(line)
         return self._moments
 
@@ -111,3 +141,12 @@ def texts(event: Wire) -> list[str]:
     if event["type"] != "newChatItems":
         return []
     return [str(entry["chatItem"]["meta"]["itemText"]) for entry in event["chatItems"]]
+
+
+def _length(spans: list[tuple[float, float]]) -> float:
+    """The length of spans together; what two of them share counts once."""
+    length, free = 0.0, 0.0
+    for begin, end in sorted(spans):
+        length += max(0.0, end - max(begin, free))
+        free = max(free, end)
+    return length

@@ -5,6 +5,7 @@ Imports nothing heavy: what a command needs is imported when it is chosen.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -53,6 +54,8 @@ simplexmcp COMMAND --help shows the options of a command; simplexmcp --version t
 Exit codes: 0 done, 1 failed, 2 wrong usage or a value that does not fit, 130 interrupted.
 """
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def main() -> None:
     """The console script."""
@@ -74,7 +77,10 @@ def run(argv: Sequence[str]) -> int:
         _drop_output()  # the reader has what it wanted
         return 1
     except OSError as error:
-        return _report(_output_error() or error)
+        if error.errno not in _NO_ROOM:
+            return _report(error)
+        _drop_output()
+        return _report(UserError(f"Writing failed: {error.strerror}. Make room, or send the output somewhere else."))
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the one place where errors end
         return _report(error)
     return code
@@ -93,16 +99,6 @@ def _open_closed_streams() -> None:
 def _drop_output() -> None:
     """Nothing may write to a stdout that failed again, not even at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _output_error() -> UserError | None:
-    """Why stdout can't be written; None when it can."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        _drop_output()
-        return UserError(f"The output can't be written: {error.strerror}. Send it somewhere else.")
-    return None
 
 
 def _run(argv: Sequence[str]) -> int:

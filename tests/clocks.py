@@ -1,4 +1,4 @@
-"""Runs of trio whose time is not the wall's: it skips what everybody only waits for, and runs faster beside that."""
+"""Runs of trio whose time is not the wall's: it skips what everybody only waits for."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["IDLE", "run_skipping", "within"]
 IDLE = 0.001
 
 
-def run_skipping(*args: Any, rate: float = 0.0, clock: trio.abc.Clock | None = None, **options: Any) -> Any:
-    """Like `trio.run`; its time skips waits, but never what a thread or another process takes: a busy machine makes
-    no deadline pass."""
+def run_skipping(*args: Any, clock: trio.abc.Clock | None = None, **options: Any) -> Any:
+    """Like `trio.run`; its time skips waits, but never what a thread or another process takes: a busy machine
+    lets deadlines pass no sooner than a clock on the wall."""
     if clock is not None:
         return trio.run(*args, clock=clock, **options)
-    skipping = MockClock(rate=rate, autojump_threshold=IDLE)
+    skipping = MockClock(rate=1.0, autojump_threshold=IDLE)
     busy = 0
 
     def not_skipped(do: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -126,8 +126,10 @@ def test_waiting_for_the_core_is_counted_once_and_only_within_the_span():
         Command("/_late", 4.6),  # not answered
         Command("/_before", 0.2, 2.0),
     ]
-    moments = Moments([(0.5, ["/approve 7"]), (0.6, ["other"])], commands)
+    syncs = [(0.1, 0.4), (3.5, 4.25)]  # one before the span, one that began while the core was waited for
+    moments = Moments([(0.5, ["/approve 7"]), (0.6, ["other"])], commands, syncs)
     assert moments.waited(0.5, 5.0) == 3.0
+    assert moments.synced(0.5, 5.0) == 0.25
     assert moments.told("/approve 7") == 0.5
     assert moments.asked("/_get", 0.5) == 2.0
     assert moments.asked("/_send", 0.5) == 4.5

@@ -145,40 +145,41 @@ def test_the_console_script_is_installed():
 
 @pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["completion", "bash"]])
 def test_a_reader_that_went_away_is_no_traceback(words: list[str]):
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, "-m", "simplexmcp", *words], stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
-    )
+        [sys.executable, "-m", "simplexmcp", *words],
+        stdout=write, stderr=subprocess.PIPE, timeout=60, check=False, env=env,
+    )  # fmt: skip
     os.close(write)
     assert done.stderr == b""
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["completion", "bash"]])
-def test_a_full_disk_for_the_output_is_one_line(words: list[str]):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"]])
+def test_a_full_disk_for_the_output_is_one_line(words: list[str], unbuffered: str):
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "simplexmcp", *words], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
-        )
+            [sys.executable, "-m", "simplexmcp", *words],
+            stdout=full, stderr=subprocess.PIPE, timeout=60, check=False, env=env,
+        )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == b"The output can't be written: No space left on device. Send it somewhere else.\n"
+    said = "Writing failed: No space left on device. Make room, or send the output somewhere else.\n"
+    assert done.stderr.decode() == said
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("doctor --core sandbox >&-", ""),
-        ("status nobody >&- 2>&-", ""),
-        ("status nobody <&- 2>&-", ""),
-        ("bridge nobody <&-", ""),
-    ],
+    ("words", "code"),
+    [("completion bash >&-", 0), ("status x >&- 2>&-", 1), ("status x <&- 2>&-", 1), ("bridge x <&-", 0)],
 )
-def test_a_closed_stream_is_no_error(words: str, says: str, tmp_path: Path):
+def test_a_closed_stream_is_no_error(words: str, code: int, tmp_path: Path):
     env = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     command = f"exec {shlex.quote(sys.executable)} -m simplexmcp {words}"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=env)
-    assert (done.returncode, done.stdout, done.stderr) == (int("nobody" in words and "status" in words), "", says)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 def test_a_terminal_without_unicode_is_no_traceback(tmp_path: Path):

@@ -147,6 +147,8 @@ POSTS: dict[str, Callable[[Foreign], list[Card]]] = {
     "filecards.refused_file": lambda f: [filecards.refused_file(f.path, f.error, last=f.flag)],
 }  # fmt: skip
 
+_MENTIONED = r"(?:@[^\W\d_]+(?:-[^\W\d_]+)*|`[^`\n]+`)"
+_MENTIONS = re.compile(rf"mentioning {_MENTIONED}(?:, {_MENTIONED})*")
 _OURS = re.compile(r"/'[^'\n]+'")
 
 
@@ -158,7 +160,7 @@ def _download(f: Foreign) -> DownloadSubject:
 
 def kinds(text: str) -> set[str | None]:
     """What the core finds in a text, but for the plain names of mentioned members."""
-    lines = (line for line in text.split("\n") if not re.fullmatch(r"mentioning @[^\W\d_]+(, @[^\W\d_]+)*", line))
+    lines = (line for line in text.split("\n") if not _MENTIONS.fullmatch(line))
     return {(part.get("format") or {}).get("type") for part in markdown.parse("\n".join(lines)) or []}
 
 

@@ -44,6 +44,11 @@ def work(data: Path) -> None:
     audit.close()
 
 
+def contents(data: Path) -> dict[str, tuple[int, int, bytes]]:
+    """What is in a data folder, but not when it was read."""
+    return {path.name: (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes()) for path in data.iterdir()}
+
+
 def info() -> ServerInfo:
     """A server at a port where nothing answers."""
     return ServerInfo("http://127.0.0.1:1/mcp", 1, 23, "0.1.0", os.getpid(), STARTED)
@@ -54,9 +59,9 @@ def test_a_running_agent_is_one_screen(tmp_path: Path, capsys):
     with open_folder("my-agent", data, pytest.fail) as folder:
         folder.write_server(info())
         work(data)
-        before = {path.name: path.stat() for path in data.iterdir()}
+        before = contents(data)
         code, out, err = status(capsys, data)
-        assert {path.name: path.stat() for path in data.iterdir()} == before
+        assert contents(data) == before
     first, second, third, fourth, fifth, sixth = out.splitlines()
     assert (code, err) == (0, "")
     assert first.startswith(f"Agent my-agent is running (process {os.getpid()}) since ")
@@ -221,7 +226,8 @@ def test_an_agent_that_can_not_be_read_does_not_hide_the_others(root: Path, caps
 
 
 def test_an_agent_that_never_came_up_is_named_once(root: Path, capsys):
-    open_folder("anna", root / "anna", pytest.fail).close()
+    with open_folder("anna", root / "anna", pytest.fail):
+        pass
     assert all_agents(capsys)[1] == 'Agent "anna" was never started. Start it with: simplexmcp serve anna\n'
 
 

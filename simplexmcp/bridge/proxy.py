@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Proxy"]
 
 LINE_LIMIT = 4 << 20  # bytes, as the server takes
+READ_LIMIT = 4 * LINE_LIMIT  # bytes: up to here a refusal can name the request that is too long
+_TOO_LONG = f"The message is longer than {LINE_LIMIT >> 20} MiB."
 _ANSWER_LIMIT = 16 << 20  # bytes
 _OPEN_LIMIT = 500  # requests at once
 # Seconds. The server gives a held call a sign of life every 20.
@@ -91,11 +93,12 @@ class Proxy:
     def _take(self, nursery: trio.Nursery, line: bytes | None) -> bytes | None:
         """Begin what a line asks for; the answer when it is refused."""
         if line is None:
-            text = f"The message is longer than {LINE_LIMIT >> 20} MiB."
-            return jsonrpc.error_body(None, jsonrpc.INVALID_REQUEST, text)
+            return jsonrpc.error_body(None, jsonrpc.INVALID_REQUEST, _TOO_LONG)
         message = jsonrpc.read_message(line)
         if isinstance(message, jsonrpc.Complaint):
             return jsonrpc.error_body(message.id, message.code, message.text)
+        if len(line) > LINE_LIMIT:
+            return jsonrpc.error_body(message.id, jsonrpc.INVALID_REQUEST, _TOO_LONG)
         if message.method == "notifications/cancelled":
             wanted = message.params.get("requestId")
             scope = self._open.get(wanted) if isinstance(wanted, str | int) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from simplexmcp.bridge.proxy import LINE_LIMIT, Place, Proxy
+from simplexmcp.bridge.proxy import READ_LIMIT, Place, Proxy
 from simplexmcp.bridge.stdio import open_stdio, read_lines, write_lines
 from simplexmcp.errors import UserError
 from simplexmcp.folder import read_server, read_token, running_pid
@@ -51,7 +51,7 @@ async def _bridge(name: str, data: Path, given: bool) -> None:
         async with open_stdio() as (stdin, stdout), trio.open_nursery() as nursery:
             lines, written = trio.open_memory_channel[bytes](_WAITING)
             nursery.start_soon(write_lines, stdout, written)
-            async with lines, aclosing(read_lines(stdin, LINE_LIMIT)) as given_lines:
+            async with lines, aclosing(read_lines(stdin, READ_LIMIT)) as given_lines:
                 await Proxy(partial(find_server, name, data, given=given), lines, say).run(given_lines)
     except* trio.BrokenResourceError:
         say("The client reads no more.")

@@ -124,7 +124,8 @@ def _cannot(chat: chats.Chat) -> str:
 
 def _last(entry: Any, viewer: Viewer) -> Preview | None:
     items = entry.get("chatItems") if isinstance(entry, dict) else None
-    last = item_view(items[-1], viewer) if isinstance(items, list) and items else None
+    shown_items = [item_view(item, viewer) for item in (items if isinstance(items, list) else ())]
+    last = max((item for item in shown_items if item is not None), key=lambda item: item["order"], default=None)
     if last is None:
         return None
     text = last.get("deleted") or "".join(part["text"] for part in last["parts"] if part["kind"] != "secret")

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import trio
 
+from simplexmcp.chats import chat_of
 from simplexmcp.core.api import ChatApi, around, count
 from simplexmcp.core.link import Event
 from simplexmcp.errors import CoreError, core_error
@@ -34,6 +35,7 @@ __all__ = ["Line", "Player", "encoded"]
 log = logging.getLogger(__name__)
 
 _CHATS = 1000
+_NEWEST = 8  # items
 _SHOWN_AGAIN = 50  # items
 
 
@@ -133,7 +135,7 @@ class Player:
 
     async def _entries(self) -> list[Wire]:
         """The core's chats, and the conversations with admins, which it does not list."""
-        entries = await self.api.list_chats(_CHATS)
+        entries = [await self._with_newest(entry) for entry in await self.api.list_chats(_CHATS)]
         for ref in list(self._scopes):
             try:
                 chat = await self.api.get_chat(ref, count(1))
@@ -145,6 +147,17 @@ class Player:
             else:
                 entries.append(chat)
         return entries
+
+    async def _with_newest(self, entry: Wire) -> Wire:
+        """A chat of the list with more than its last item when that is no message: it may be one that is not shown, or
+        older than a message that tells its time in whole seconds."""
+        chat, items = chat_of(entry["chatInfo"]), entry["chatItems"]
+        if chat is None or not items or "msgContent" in items[-1]["content"]:
+            return entry
+        try:
+            return {**entry, "chatItems": (await self.api.get_chat(chat.ref, count(_NEWEST)))["chatItems"]}
+        except CoreError:  # it was deleted meanwhile
+            return entry
 
     async def item(self, ref: str, item_id: int) -> tuple[Wire, Wire]:
         """chatInfo and the core's object of an item. Raises CoreError."""

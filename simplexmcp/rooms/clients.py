@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIENTS",
-    "NAME",
     "Client",
     "client_named",
     "hooks_edit",
     "is_hooked",
+    "named",
     "registered",
     "server_command",
     "server_edit",
+    "server_name",
     "wait_edit",
 ]
 
-NAME = "agent-chat"
+_NAME = "agent-chat"
 _HOOK_SECONDS = 10
 # An agent may wait this long (ms) for a command in the background; otherwise Codex ends it after minutes.
 _WAIT, _WAIT_MS = "background_terminal_max_timeout", 3_600_000
@@ -65,14 +66,19 @@ def _claude_servers() -> Path:
     return (Path(given) if given else Path.home()) / ".claude.json"
 
 
+def _agy_servers() -> Path:
+    given = os.environ.get("AGENT_CHAT_AGY_CONFIG")
+    return Path(given) if given else Path.home() / ".gemini" / "config" / "mcp_config.json"
+
+
 _CLAUDE_EVENTS = (("PostToolUse", "*"), ("UserPromptSubmit", None), ("Stop", None))
 CLIENTS = (
     Client(
         "claude",
         "Claude Code",
         "claude",
-        ("mcp", "add", "--scope", "user", "--transport", "stdio", NAME, "--"),
-        ("mcp", "remove", "--scope", "user", NAME),
+        ("mcp", "add", "--scope", "user", "--transport", "stdio", _NAME, "--"),
+        ("mcp", "remove", "--scope", "user", _NAME),
         _claude_servers,
         lambda: _home("CLAUDE_CONFIG_DIR", ".claude") / "settings.json",
         _CLAUDE_EVENTS,
@@ -82,8 +88,8 @@ CLIENTS = (
         "codex",
         "Codex",
         "codex",
-        ("mcp", "add", NAME, "--"),
-        ("mcp", "remove", NAME),
+        ("mcp", "add", _NAME, "--"),
+        ("mcp", "remove", _NAME),
         lambda: _home("CODEX_HOME", ".codex") / "config.toml",
         lambda: _home("CODEX_HOME", ".codex") / "hooks.json",
         _CLAUDE_EVENTS,
@@ -94,8 +100,8 @@ CLIENTS = (
         "gemini",
         "Gemini CLI",
         "gemini",
-        ("mcp", "add", "--scope", "user", NAME),
-        ("mcp", "remove", "--scope", "user", NAME),
+        ("mcp", "add", "--scope", "user", _NAME),
+        ("mcp", "remove", "--scope", "user", _NAME),
         lambda: Path.home() / ".gemini" / "settings.json",
         lambda: Path.home() / ".gemini" / "settings.json",
         (("AfterTool", "*"), ("BeforeAgent", None), ("AfterAgent", None)),
@@ -108,7 +114,7 @@ CLIENTS = (
         "",
         (),
         (),
-        lambda: Path.home() / ".gemini" / "config" / "mcp_config.json",
+        _agy_servers,
     ),
 )
 
@@ -122,6 +128,19 @@ def client_named(name: str) -> Client:
     raise UserError(f'There is no client "{name}" that this program knows. It knows {names}.', 2)
 
 
+def server_name() -> str:
+    """What the server is called in the clients' settings. Raises UserError for a name that they cannot hold."""
+    name = os.environ.get("AGENT_CHAT_MCP_NAME", _NAME).strip()
+    if not (name.isascii() and name.replace("-", "").replace("_", "").isalnum()) or name.startswith("-"):
+        raise UserError("AGENT_CHAT_MCP_NAME holds letters, digits, - and _ alone.", 2)
+    return name
+
+
+def named(words: tuple[str, ...]) -> list[str]:
+    """The words that add or remove the server, with what it is called."""
+    return [server_name() if word == _NAME else word for word in words]
+
+
 def server_command() -> list[str]:
     """What a client runs to start the server: this installation, by its full path."""
     return [*own_command(), "rooms", "mcp"]
@@ -130,7 +149,7 @@ def server_command() -> list[str]:
 def registered(client: Client) -> list[str] | None:
     """The command of the server entry in the client's settings; None without an entry. Raises UserError."""
     path = client.servers()
-    entry = _servers(path).get(NAME)
+    entry = _servers(path).get(server_name())
     if not isinstance(entry, dict):
         return None
     arguments = entry.get("args", [])
@@ -144,14 +163,14 @@ def server_edit(client: Client, command: list[str] | None) -> Edit:
     if path.suffix == ".toml":
         return _toml_server(path, command)
     settings = read_json(path)
-    servers = _table(path, settings, "mcpServers")
+    servers, mine = _table(path, settings, "mcpServers"), server_name()
     if command is None:
-        servers = {name: entry for name, entry in servers.items() if name != NAME}
+        servers = {name: entry for name, entry in servers.items() if name != mine}
     else:
-        kept = servers.get(NAME)
+        kept = servers.get(mine)
         form = {"type": "stdio"} if client.stdio else {}
         entry = form | (kept if isinstance(kept, dict) else {}) | {"command": command[0], "args": command[1:]}
-        servers = servers | {NAME: entry}
+        servers = servers | {mine: entry}
     return json_edit(path, _with(settings, "mcpServers", servers))
 
 
@@ -196,13 +215,13 @@ def _servers(path: Path) -> dict[str, Any]:
 
 
 def _toml_server(path: Path, command: list[str] | None) -> Edit:
-    without = toml_edit(path, "server", "", first=False)
-    if NAME in _table(path, parse_toml(path, without.after or ""), "mcp_servers"):
-        raise UserError(f"[mcp_servers.{NAME}] in {path} was not written by this program. Change it by hand.")
+    without, name = toml_edit(path, "server", "", first=False), server_name()
+    if name in _table(path, parse_toml(path, without.after or ""), "mcp_servers"):
+        raise UserError(f"[mcp_servers.{name}] in {path} was not written by this program. Change it by hand.")
     if command is None:
         return without
     words = [json.dumps(word, ensure_ascii=False) for word in command]
-    text = f"[mcp_servers.{NAME}]\ncommand = {words[0]}\nargs = [{', '.join(words[1:])}]\n"
+    text = f"[mcp_servers.{name}]\ncommand = {words[0]}\nargs = [{', '.join(words[1:])}]\n"
     return toml_edit(path, "server", text, first=False)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simplexmcp.errors import UserError
 from simplexmcp.rooms import edits
-from simplexmcp.rooms.clients import NAME, client_named, registered, server_command, server_edit
+from simplexmcp.rooms.clients import client_named, named, registered, server_command, server_edit, server_name
 from simplexmcp.rooms.program import UsageError, parse
 from simplexmcp.terminal import printable
 
@@ -71,7 +72,8 @@ def order_of(argv: Sequence[str], help_text: str) -> Order | None:
     if len(names) != 1:
         raise UserError("name one client: claude, codex, gemini or agy.", 2)
     client = client_named(names[0])
-    return Order(client, options.flag("--undo"), options.flag("--dry-run"), options.flag("--force"))
+    force = options.flag("--force") or os.environ.get("AGENT_CHAT_FORCE_REREGISTER") == "1"
+    return Order(client, options.flag("--undo"), options.flag("--dry-run"), force)
 
 
 def register(order: Order) -> None:
@@ -80,35 +82,35 @@ def register(order: Order) -> None:
     client, command = order.client, server_command()
     found = registered(client)
     if found == command:
-        print(f"{client.title} has the server {NAME} already.")
+        print(f"{client.title} has the server {server_name()} already.")
         return
     if found is not None and not order.force:
         raise UserError(
-            f"{client.title} has a server {NAME} that runs: {printable(shlex.join(found))}. "
+            f"{client.title} has a server {server_name()} that runs: {printable(shlex.join(found))}. "
             "Nothing was changed; --force puts this program in its place."
         )
     if _has_program(client):
         if found is not None:
-            _client_program(order, client.remove)
-        _client_program(order, (*client.add, *command))
+            _client_program(order, named(client.remove))
+        _client_program(order, (*named(client.add), *command))
     else:
         show(order, server_edit(client, command))
     if not order.dry_run:
-        print(f"Added to {client.title}: server {NAME}. Restart its sessions.")
+        print(f"Added to {client.title}: server {server_name()}. Restart its sessions.")
 
 
 def unregister(order: Order) -> None:
     """Takes the server out, and prints what was done. Raises UserError."""
     client = order.client
     if registered(client) is None:
-        print(f"{client.title} has no server {NAME}.")
+        print(f"{client.title} has no server {server_name()}.")
         return
     if _has_program(client):
-        _client_program(order, client.remove)
+        _client_program(order, named(client.remove))
     else:
         show(order, server_edit(client, None))
     if not order.dry_run:
-        print(f"Removed from {client.title}: server {NAME}.")
+        print(f"Removed from {client.title}: server {server_name()}.")
 
 
 def show(order: Order, edit: edits.Edit) -> None:

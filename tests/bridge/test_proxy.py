@@ -384,6 +384,13 @@ async def test_more_requests_than_the_limit_are_refused(monkeypatch: pytest.Monk
         assert (await client.ask("ping", number=3))["error"]["message"] == "2 requests are open; wait for some of them."
 
 
+async def test_a_request_that_is_too_long_is_refused_by_its_number_and_not_passed_on():
+    async with bridged() as (client, server):
+        refused = await client.ask("tools/call", {"text": "x" * proxying.LINE_LIMIT}, number=7)
+        assert (refused["id"], refused["error"]["message"]) == (7, "The message is longer than 4 MiB.")
+        assert server.asked == []
+
+
 async def test_the_end_of_the_input_leaves_open_requests_a_moment(autojump_clock: trio.testing.MockClock):
     async def slow(stream: trio.SocketStream, message: dict[str, Any]) -> None:
         await trio.sleep(0.5 if message["id"] == 1 else 30)

@@ -1,9 +1,8 @@
-"""Time in these tests runs ten times faster than on the wall, and skips what everybody only waits for."""
+"""Time in these tests skips what everybody only waits for."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         ours = "/e2e/" in str(item.path) and inspect.iscoroutinefunction(getattr(item, "obj", None))
         if ours and not any("run" in marker.kwargs for marker in item.iter_markers("trio")):
-            item.add_marker(pytest.mark.trio(run=_fast), append=False)
-
-
-def _fast(*args: Any, **options: Any) -> Any:
-    return run_skipping(*args, rate=1.0, **options)
+            item.add_marker(pytest.mark.trio(run=run_skipping), append=False)

@@ -1,6 +1,6 @@
 """The whole program for a test: the sandbox behind a real WebSocket, `serve`, people on cores, and a real MCP client.
 
-Time runs faster than on the wall (see `conftest`), so that waits of seconds cost little.
+Time skips what everybody only waits for (see `conftest`), so that waits of seconds cost little.
 """
 
 from __future__ import annotations

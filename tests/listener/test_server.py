@@ -212,10 +212,8 @@ async def test_cancelled_it_leaves_at_once_even_when_a_client_does_not_read() ->
     tools = FakeTools({"send": talk})
     tasks = living()
     with trio.fail_after(20):
-        async with listening(tools) as running, running.client() as client:
+        async with listening(tools, limits=Limits(grace=60)) as running, running.client() as client:
             await blocked(client, tools)
-            start = trio.current_time()
-    assert trio.current_time() - start < 1
     await until_living(tasks)
 
 
@@ -241,13 +239,14 @@ async def test_a_result_that_is_not_read_delays_the_end_by_the_grace_only_and_no
 async def test_cancelled_it_leaves_at_once_even_when_a_result_is_not_read() -> None:
     tasks = living()
     with trio.fail_after(20):
-        async with listening(FakeTools({"send": large})) as running, running.client() as client:
+        async with (
+            listening(FakeTools({"send": large}), limits=Limits(grace=60)) as running,
+            running.client() as client,
+        ):
             client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             await client.call("send")
             await running.tools.until(lambda: running.tools.started == ["send"])
             await trio.testing.wait_all_tasks_blocked(0.05)
-            start = trio.current_time()
-    assert trio.current_time() - start < 1
     await until_living(tasks)
 
 

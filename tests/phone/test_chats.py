@@ -34,6 +34,23 @@ async def test_two_people_write_to_each_other() -> None:
         assert answer["quote"] == {"name": "you", "text": "*Hello* Bob", "item": item}
 
 
+@pytest.mark.parametrize(
+    ("place", "line"), [("@directory.simplex", "Welcome!"), ("@echo.simplex", "I repeat"), ("trail", "Welcome, Ann")]
+)
+async def test_the_list_shows_the_newest_line_of_a_chat_that_is_shown_in_it(place: str, line: str) -> None:
+    async with phone(population=True) as world, world.browser.tab("Ann") as ann:
+        places = {each["name"]: each["link"] for each in (await ann.ask("people"))["places"]}
+        ref = await ann.joined(places[place])
+        await ann.see(line, chat=ref)
+
+        def shown_in_list(push: dict[str, Any]) -> bool:
+            return push["chat"]["chat"] == ref and line in push["chat"].get("last", {}).get("text", "")
+
+        await ann.push("chat", shown_in_list)
+        (newest,) = (await ann.ask("chats"))["chats"]
+        assert line in newest["last"]["text"]
+
+
 async def test_several_tabs_of_one_person_see_the_same() -> None:
     async with phone() as world, world.browser.tab("Ann") as one, world.browser.tab("Ann") as two:
         (ref,) = await group(one)

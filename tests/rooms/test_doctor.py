@@ -112,7 +112,7 @@ def test_another_programs_entry_and_lost_hooks_are_wrong(tmp_path: Path, ask: As
 
     file.write_text(json.dumps(whole | {"hooks": {"AfterTool": whole["hooks"]["AfterTool"]}}))
     assert "not all there" in ask()["client gemini"]["text"]
-    file.write_text(json.dumps({"mcpServers": {clients.NAME: {"command": "npx", "args": ["y"]}}}))
+    file.write_text(json.dumps({"mcpServers": {clients.server_name(): {"command": "npx", "args": ["y"]}}}))
     assert "npx y" in ask()["client gemini"]["text"]
     file.write_text(json.dumps({"hooks": whole["hooks"]}))
     assert "not the server" in ask()["client gemini"]["text"]
@@ -121,7 +121,7 @@ def test_another_programs_entry_and_lost_hooks_are_wrong(tmp_path: Path, ask: As
 
 
 def test_another_installation_of_this_program_is_fine(tmp_path: Path, ask: Ask):
-    entry = {"mcpServers": {clients.NAME: {"command": "uvx", "args": ["simplexmcp", "rooms", "mcp"]}}}
+    entry = {"mcpServers": {clients.server_name(): {"command": "uvx", "args": ["simplexmcp", "rooms", "mcp"]}}}
     (tmp_path / "home" / ".claude.json").write_text(json.dumps(entry))
     assert ask()["client claude"] == {
         "check": "client claude",

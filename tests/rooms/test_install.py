@@ -29,7 +29,8 @@ sys.exit({code})
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's own folder, empty, and no client's program in PATH."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    reference = ("AGENT_CHAT_MCP_NAME", "AGENT_CHAT_FORCE_REREGISTER", "AGENT_CHAT_AGY_CONFIG")
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", *reference):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -135,7 +136,7 @@ def test_a_dry_run_shows_the_changes_and_makes_none(run: Callable[..., str], hom
     found = files(home)
     shown = run("install", client, "--dry-run")
     assert "+" in shown
-    assert clients.NAME in shown
+    assert clients.server_name() in shown
     assert files(home) == found
 
 
@@ -333,3 +334,34 @@ def test_a_wrong_command_line_is_exit_2(capsys: pytest.CaptureFixture[str], comm
 @pytest.mark.parametrize("command", ["register", "install", "doctor"])
 def test_help_is_shown(run: Callable[..., str], command: str):
     assert run(command, "--help").startswith(f"Usage: simplexmcp rooms {command}")
+
+
+def test_the_variables_of_the_reference_program_name_the_server_its_file_and_force(
+    home: Path,
+    run: Callable[..., str],
+    program: Callable[..., Callable[[], list[list[str]]]],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("AGENT_CHAT_MCP_NAME", "team-chat")
+    monkeypatch.setenv("AGENT_CHAT_AGY_CONFIG", str(home / "agy.json"))
+    (home / "agy.json").write_text('{"mcpServers": {"team-chat": {"command": "node"}, "agent-chat": {"command": "x"}}}')
+    monkeypatch.setenv("AGENT_CHAT_FORCE_REREGISTER", "1")
+
+    assert "server team-chat" in run("register", "agy")
+    servers = json.loads((home / "agy.json").read_text())["mcpServers"]
+    assert servers["team-chat"]["args"][-2:] == ["rooms", "mcp"]
+    assert servers["agent-chat"] == {"command": "x"}
+
+    calls = program("claude")
+    run("register", "claude")
+    assert calls()[0][:8] == ["mcp", "add", "--scope", "user", "--transport", "stdio", "team-chat", "--"]
+
+    run("register", "codex")
+    assert "team-chat" in tomllib.loads((home / ".codex" / "config.toml").read_text())["mcp_servers"]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a b", 'x"]', "--", "-x", "ä"])
+def test_a_name_that_settings_cannot_hold_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AGENT_CHAT_MCP_NAME", name)
+    with pytest.raises(UserError, match="AGENT_CHAT_MCP_NAME"):
+        clients.server_name()

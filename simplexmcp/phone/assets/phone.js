@@ -120,7 +120,7 @@ function showPlaces() {
 
 function placeButton(place) {
   const mark = face(place.name, { square: isGroup(place), little: true });
-  return button("", () => startJoin(place.link), { class: "row plain" }, [mark, named(place.name, place.kind)]);
+  return button("", () => startJoin(place.link), { class: "row plain" }, [mark, named(place.name, isGroup(place) && place.kind)]);
 }
 
 // The chats
