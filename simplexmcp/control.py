@@ -119,9 +119,9 @@ class ControlChat:
         _, wires = await self._api.list_members(self.group_id)
         self._roster.replace(wires, doubted)
         if self._noted is not None:
-            self._note_approvers()
+            self.note_approvers()
 
-    def _note_approvers(self) -> None:
+    def note_approvers(self) -> None:
         """The audit log knows at each moment who decides."""
         who: list[Wire] = [{"member": member.number, "name": member.name} for member in self.approvers()]
         if who != self._noted:
@@ -244,7 +244,7 @@ class ControlChat:
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""
-        self._note_approvers()
+        self.note_approvers()
         await self._catch_up(decider, old=True)
         while True:
             try:

@@ -301,6 +301,7 @@ class _Server:
             await invite_owner(control, self._api, owners, self._out)
             hearing = trio.CancelScope()
             nursery.start_soon(self._hear, hearing, control, tools, actions, files)
+            control.note_approvers()
             self._ready = True
             self._stop.ready = True
             self._out(f"Listening on http://127.0.0.1:{port}/mcp")
