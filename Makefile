@@ -35,7 +35,7 @@ demo: $(VENV)/run.done
 test: $(VENV)/test.done tools
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(foreach tool,$(call missing),--without $(tool)) $(ARGS)
 
-missing = $(foreach tool,$(TOOLS),$(if $(shell command -v $(tool)),,$(tool)))
+missing = $(strip $(foreach tool,$(TOOLS),$(if $(shell command -v $(tool)),,$(tool))))
 
 # Installs them where it may. Where it cannot, the tests that need them are left out, and that is said; not in CI.
 tools:
