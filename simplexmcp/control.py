@@ -244,7 +244,6 @@ class ControlChat:
 
     async def run(self, decider: Decider) -> None:
         """Work the queue until cancelled; first what came while nobody listened."""
-        self.note_approvers()
         await self._catch_up(decider, old=True)
         while True:
             try:
