@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from simplexmcp import inert
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FILE_LIMIT",
+    "FILE_STATES",
     "QUOTE_LIMIT",
     "RESULT_LIMIT",
     "ChatFile",
@@ -57,7 +58,7 @@ _KINDS = frozenset({"text", "link", "image", "video", "voice", "file", "report",
 _OWN = ("directSnd", "groupSnd", "localSnd")
 _BOTS = ("bot", "agent")
 _FRACTION = re.compile(r"\.[0-9]+(?=Z$|[+-]|$)")
-_FILE_STATES = {
+FILE_STATES: dict[str, Literal["uploading", "offered", "receiving", "received", "failed", "cancelled"]] = {
     "sndStored": "uploading",
     "sndTransfer": "uploading",
     "sndWarning": "uploading",
@@ -74,6 +75,7 @@ _FILE_STATES = {
     "rcvError": "failed",
     "invalid": "failed",
 }
+"""The state of a file by the core's word for it; an unknown word is a failed file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class ChatFile:
     def state(self) -> str:
         """uploading, offered, receiving, received, failed or cancelled. The core calls a file received wherever it
         is: `FileView` says what is here."""
-        state = _FILE_STATES.get(self.status, "failed")
+        state = FILE_STATES.get(self.status, "failed")
         return "failed" if state in ("offered", "receiving") and not self.own and self.is_too_large else state
 
     @property

@@ -11,15 +11,17 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from simplexmcp.errors import UserError
 from simplexmcp.folder import read_server
+from simplexmcp.programs import run_program, said
 from simplexmcp.terminal import printable
 
 if TYPE_CHECKING:
+    import subprocess
+
     from simplexmcp.folder import ServerInfo
 
 __all__ = [
@@ -56,7 +58,7 @@ def register(name: str, scope: Scope, data: Path, *, given: bool) -> str:
     _claude("remove", "--scope", scope, server)
     added = _claude("add-json", "--scope", scope, server, server_entry)
     if added.returncode != 0:
-        raise UserError(f"claude mcp add-json failed: {_said(added)}")
+        raise UserError(f"claude mcp add-json failed: {said(added)}")
     return f"Added to Claude Code: scope {scope}, server {server}."
 
 
@@ -73,8 +75,8 @@ def unregister(name: str) -> str:
     scopes = [scope for scope, ended in done.items() if ended.returncode == 0]
     if not scopes:
         for ended in done.values():
-            if not _KNOWS_NONE.search(said := _said(ended)):
-                raise UserError(f"claude mcp remove failed: {said}")
+            if not _KNOWS_NONE.search(words := said(ended)):
+                raise UserError(f"claude mcp remove failed: {words}")
         raise UserError(f"Claude Code has no server {server} here: nothing to take out.")
     return f"Removed from Claude Code: scope {', '.join(scopes)}, server {server}."
 
@@ -151,26 +153,7 @@ def command_line(command: str, name: str, data: Path | None) -> str:
 
 
 def _claude(*words: str) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(  # noqa: S603 - an argument list, no shell
-            ["claude", "mcp", *words],  # noqa: S607 - the user's own claude, wherever it is installed
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            timeout=_LIMIT,
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"claude mcp {words[0]} did not end within {_LIMIT:.0f} s. Try again.") from None
-    except OSError as error:
-        raise UserError(f"The claude program can't be run: {error.strerror}. Repair its installation.") from error
-
-
-def _said(done: subprocess.CompletedProcess[str]) -> str:
-    """What the program said on one line."""
-    lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
-    return printable(" ".join(line.strip() for line in lines))
+    return run_program(["claude", "mcp", *words], _LIMIT)
 
 
 def _place(scope: Scope) -> str:

@@ -11,7 +11,6 @@ import os
 import plistlib
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, final
 from simplexmcp.clients import own_command
 from simplexmcp.errors import UserError
 from simplexmcp.folder import running_pid
+from simplexmcp.programs import run_program
 from simplexmcp.register import command_line
 from simplexmcp.terminal import printable
 
@@ -229,13 +229,7 @@ def _run(*words: str, left: str, check: bool = True) -> None:
     program = words[0]
     if shutil.which(program) is None:
         raise UserError(f"There is no {program} here. {left}")
-    try:
-        done = subprocess.run(  # noqa: S603 - an argument list, no shell
-            words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace", check=False,
-            timeout=_LIMIT,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise UserError(f"{' '.join(words[:3])} did not end within {_LIMIT:.0f} s. {left}") from None
+    done = run_program(words, _LIMIT, left)
     if check and done.returncode:
         said = printable(" ".join((done.stderr.strip() or done.stdout.strip() or str(done.returncode)).split()))
         raise UserError(f"{printable(' '.join(words))} failed: {said}. {left}")

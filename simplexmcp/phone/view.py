@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from simplexmcp.messages import FILE_STATES
 from simplexmcp.phone.texts import iso_time, number, obj, one_line, order, parts, picture, plain, text_of
 
 if TYPE_CHECKING:
@@ -37,22 +38,7 @@ _UNTOLD = frozenset(
 _TOLD = {"contact deleted": "deleted this contact"}
 """Where the core's words do not go on after a name."""
 _WITHOUT_TEXT = {"image": "picture", "video": "video", "voice": "voice message", "file": "file"}
-_FILE_STATES: dict[str, FileState] = {
-    "sndStored": "uploading",
-    "sndTransfer": "uploading",
-    "sndWarning": "uploading",
-    "sndComplete": "sent",
-    "sndCancelled": "cancelled",
-    "sndError": "failed",
-    "rcvInvitation": "offered",
-    "rcvAborted": "offered",
-    "rcvAccepted": "receiving",
-    "rcvTransfer": "receiving",
-    "rcvWarning": "receiving",
-    "rcvComplete": "received",
-    "rcvCancelled": "cancelled",
-    "rcvError": "failed",
-}
+_FILE_STATES: dict[str, FileState] = {**FILE_STATES, "sndComplete": "sent"}
 
 
 @final

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from simplexmcp.errors import UserError
+from simplexmcp.programs import run_program, said
 from simplexmcp.rooms import edits
 from simplexmcp.rooms.clients import client_named, named, registered, server_command, server_edit, server_name
 from simplexmcp.rooms.program import UsageError, parse
@@ -130,20 +130,6 @@ def _client_program(order: Order, words: Sequence[str]) -> None:
     if order.dry_run:
         print(f"would run: {shlex.join(command)}")
         return
-    try:
-        done = subprocess.run(  # noqa: S603 - an argument list, no shell
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            timeout=_LIMIT,
-        )
-    except subprocess.TimeoutExpired:
-        raise UserError(f"{shlex.join(command[:3])} did not end within {_LIMIT:.0f} s. Try again.") from None
-    except OSError as error:
-        raise UserError(f"The program {command[0]} can't be run: {error.strerror}. Repair its installation.") from error
+    done = run_program(command, _LIMIT)
     if done.returncode != 0:
-        said = " ".join((done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").split())
-        raise UserError(f"{shlex.join(command[:3])} failed: {printable(said)}")
+        raise UserError(f"{shlex.join(command[:3])} failed: {said(done)}")
